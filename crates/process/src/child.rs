@@ -43,6 +43,7 @@ impl Child {
         streams: ChildStreams,
     ) -> Self {
         let (sender, commands) = tokio::sync::mpsc::unbounded_channel();
+        // Weak: a control that outlives the child must not keep its process tree alive.
         let control = ChildControl { owner: Arc::downgrade(&owner), commands: sender };
         Self { pid, owner, reports, commands, control, streams, turn: 0 }
     }

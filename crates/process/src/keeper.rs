@@ -95,6 +95,7 @@ fn asked() -> Option<KeeperRequest> {
     let value = std::env::var_os(VARIABLE)?;
     let cgroups = [CgroupMode::Auto, CgroupMode::Never].into_iter().find(|known| value == ask(*known))?;
     let socket = rustix::stdio::stdin();
+    // For a socket pair, the kernel records the process that created the pair (unix(7)): the host.
     let peer = sockopt::socket_peercred(socket).ok()?;
     let is_from_host = Some(peer.pid) == rustix::process::getppid()
         && sockopt::socket_type(socket) == Ok(SocketType::SEQPACKET);

@@ -177,6 +177,7 @@ impl Iterator for BlockingTurn {
 fn wait<T: Send + 'static>(
     future: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
+    // Space for the one result: the thread that drives all runs must not wait for a caller.
     let (sender, receiver) = mpsc::sync_channel(1);
     background()?.spawn(async move {
         // The caller is blocked in `recv`, so the receiver exists.
@@ -195,6 +196,7 @@ fn background() -> Result<Handle, Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Background)?;
     let handle = runtime.handle().clone();
+    // The thread never ends: a run may outlive the call that started it.
     std::thread::Builder::new()
         .name("bowline-blocking".to_owned())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))

@@ -47,10 +47,12 @@ unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, search: *mu
         let (object, search) = (&*object, &mut *search.cast::<ObjectSearch>());
         let headers = std::slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum));
         search.found = headers.iter().any(|header| {
+            // One comparison for both limits: an address below `start` wraps to a huge number.
             let start = (object.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
             header.p_type == libc::PT_LOAD && search.address.wrapping_sub(start) < header.p_memsz as usize
         });
     }
+    // Any value but 0 ends the iteration (dl_iterate_phdr(3)).
     1
 }
 

@@ -98,6 +98,7 @@ impl CgroupParent {
 
 impl Drop for CgroupParent {
     fn drop(&mut self) {
+        // A keeper that started no agent still has its spare one. It never had a process, so the kernel removes it.
         if let Some(spare) = self.spare.take() {
             spare.remove();
         }
@@ -130,6 +131,7 @@ impl CgroupName {
     }
 
     fn keeper_lives(self) -> bool {
+        // The start time too: after a reboot another process may have this id.
         ProcessEntry::read(self.pid).is_some_and(|keeper| keeper.start == self.start && !keeper.dead)
     }
 }
@@ -141,6 +143,8 @@ fn abandoned_in(parent: &Path) -> Vec<Cgroup> {
     let abandoned = entries.filter_map(|entry| {
         let name = CgroupName::parse(entry.file_name().to_str()?)?;
         let path = entry.path();
+        // A Bowline that runs inside an abandoned cgroup must not kill itself. If our own cgroup is unknown, we may be in any
+        // of them.
         if name.keeper_lives() || own.as_ref().is_none_or(|own| own.starts_with(&path)) {
             return None;
         }
@@ -164,11 +168,14 @@ pub(crate) fn all_abandoned() -> Vec<Cgroup> {
 fn own_path() -> Option<PathBuf> {
     let mount = mount_point(&fs::read("/proc/self/mounts").ok()?)?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    // `0::` is the line of version 2. The hierarchies of version 1 have other numbers (cgroups(7)).
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     Some(mount.join(own.trim_start_matches('/')))
 }
 
 fn open(path: &Path) -> io::Result<OwnedFd> {
+    // Close-on-exec: an `flock` lives as long as any copy of its descriptor (flock(2)). An agent with a copy would make its
+    // own cgroup look used after the keeper's death.
     Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY, Mode::empty())?)
 }
 
@@ -197,6 +204,7 @@ impl Cgroup {
             if self.processes().is_empty() {
                 break;
             }
+            // This only sends SIGKILL. The kernel refuses to remove the cgroup with EBUSY until the last process has exited.
             self.kill();
             std::thread::sleep(EMPTY_PAUSE);
         }
@@ -216,6 +224,8 @@ impl Cgroup {
     pub(crate) fn processes(&self) -> Vec<i32> {
         let mut found = Vec::new();
         for path in directories(&self.path) {
+            // The kernel does not list zombies here. It lists a process outside our PID namespace as 0, and `kill` with 0
+            // would signal our own group.
             let listed = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
             found.extend(listed.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 0));
         }
@@ -226,6 +236,7 @@ impl Cgroup {
     pub(crate) fn remove(&self) {
         // The kernel refuses to remove a cgroup that has another one inside: inner ones first.
         for path in directories(&self.path).iter().rev() {
+            // EBUSY means that a process is left; the next keeper tries again. ENOENT means that the directory is gone.
             let _: io::Result<()> = fs::remove_dir(path);
         }
     }

@@ -43,6 +43,7 @@ impl StartedKeeper {
 pub(crate) fn take() -> Option<StartedKeeper> {
     let early = READY.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     if early.host != std::process::id() {
+        // Dropping it closes only this copy's descriptor. The parent keeps its own, and its keeper.
         return None;
     }
     if is_like_us(early.keeper) {
@@ -119,6 +120,7 @@ fn copy() -> Option<StartedKeeper> {
     // SAFETY: this process has one thread, so the copy may do everything that this process may do.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
+        // The copy still has the host's end, `ours`. `close_inherited` closes it; otherwise the socket would never end.
         run_and_exit(|| run_as_keeper(&theirs));
     }
     fork::restore_signals(&mask);

@@ -45,6 +45,8 @@ impl Forker {
         #[expect(unsafe_code, reason = "memory that parent and child see: a fresh mapping, never unmapped")]
         // SAFETY: the kernel chooses the address; the mapping is zeroed, page-aligned and stays for the process's life.
         let report = unsafe {
+            // Shared, so that the parent sees the child's report: private memory is copied on write after a fork (mmap(2)).
+            // One page is the least that the kernel maps.
             let page =
                 mmap_anonymous(ptr::null_mut(), 4096, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED)?;
             &*page.cast::<[AtomicU32; 2]>()
@@ -54,10 +56,12 @@ impl Forker {
 
     /// Starts a child. When this returns, the child executes the program.
     pub(crate) fn start(&self, image: &ExecImage<'_>) -> Result<libc::pid_t, ForkError> {
+        // Build both lists before the fork: between fork and exec the child must not allocate (signal-safety(7)).
         let pointers = |strings: &[&CStr]| -> Vec<*const libc::c_char> {
             strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
         };
         let (args, env) = (pointers(image.args), pointers(image.env));
+        // The page still has the report of the last child that failed.
         self.report[0].store(0, Ordering::SeqCst);
         let fork = |cgroup| clone(cgroup).map_err(|errno| ForkError { stage: SpawnStage::Fork, errno });
         let pid = fork(image.cgroup)?;
@@ -76,6 +80,7 @@ impl Forker {
                 libc::_exit(127);
             }
         }
+        // `CLONE_VFORK` has blocked us until the child executed or exited (clone(2)), so the report is final.
         let stage =
             u8::try_from(self.report[0].load(Ordering::SeqCst)).ok().and_then(SpawnStage::from_number);
         match stage {
@@ -129,6 +134,7 @@ fn clone(cgroup: Option<BorrowedFd<'_>>) -> Result<libc::pid_t, i32> {
     let result = if let Some(cgroup) = cgroup {
         let args = CloneArgs {
             flags: libc::CLONE_VFORK as u64 | CLONE_INTO_CGROUP,
+            // Without SIGCHLD as exit signal, `waitpid` would not see the child unless it passes `__WCLONE` (clone(2)).
             exit_signal: libc::SIGCHLD as u64,
             cgroup: cgroup.as_raw_fd() as u64,
             ..CloneArgs::default()
@@ -158,12 +164,15 @@ unsafe fn become_program(
 ) -> (SpawnStage, i32) {
     // SAFETY: all of these are plain system calls on values that live in this frame or in the caller's.
     unsafe {
+        // First: the keeper blocks all signals, and an exec keeps the mask. The agent would never receive SIGTERM.
         reset_signals();
         // A session of its own: Ctrl-C on the host's terminal does not reach the agent.
         if libc::setsid() < 0 {
             return (SpawnStage::Prepare, last_errno());
         }
         // The kernel kills the agent when the keeper dies.
+        // An exec keeps this setting, except for a set-user-ID program or one with file capabilities (prctl(2)). It follows
+        // the thread that forked, and the keeper has only one.
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) < 0 {
             return (SpawnStage::Prepare, last_errno());
         }
@@ -173,6 +182,7 @@ unsafe fn become_program(
         }
         for (target, stream) in (0..).zip(&image.streams) {
             // The keeper holds 0, 1 and 2 itself, so a stream is never one of them and no `dup2` overwrites another.
+            // `dup2` also clears close-on-exec on the copy (dup(2)). The exec closes all other descriptors.
             if libc::dup2(stream.as_raw_fd(), target) < 0 {
                 return (SpawnStage::Prepare, last_errno());
             }
@@ -181,6 +191,7 @@ unsafe fn become_program(
         if image.terminal && libc::ioctl(0, libc::TIOCSCTTY as _, 0) < 0 {
             return (SpawnStage::Prepare, last_errno());
         }
+        // A stage of its own: for a missing directory and a missing program the errno is the same, ENOENT.
         if libc::chdir(image.cwd.as_ptr()) < 0 {
             return (SpawnStage::Cwd, last_errno());
         }
@@ -198,8 +209,11 @@ pub(crate) fn reset_signals() {
         // The C library hides two signals of its own, which children inherit as well. So call the kernel directly.
         let default = [0u64; 4];
         for signal in 1..=64 {
+            // The 8 is the size of the kernel's mask in bytes. The kernel refuses SIGKILL and SIGSTOP with EINVAL, which
+            // changes nothing.
             libc::syscall(libc::SYS_rt_sigaction, signal, &raw const default, ptr::null_mut::<u64>(), 8usize);
         }
+        // Unblock last. In the other order a signal could run a handler of the host in the child.
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());

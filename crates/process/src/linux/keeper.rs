@@ -53,9 +53,13 @@ impl Keeper {
         // From here on a process that loses its parent becomes our child, not pid 1's.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         rustix::thread::set_name(c"bowline-keeper")?;
+        // A keeper in the host's directory would keep that file system from being unmounted.
         rustix::process::chdir("/")?;
         let socket = take_standard_input()?;
+        // Before any other descriptor is opened: this closes all of them except the socket.
         close_inherited(&socket)?;
+        // Linux before 5.3 has no pidfd. If the host is dead already, this is a handle of another process. In both cases the
+        // socket alone reports the end of the host.
         let host = rustix::process::getppid()
             .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         let signals = signals()?;
@@ -78,6 +82,7 @@ impl Keeper {
 
     fn serve(mut self) -> io::Result<()> {
         let guarantee = if self.cgroups.is_some() { Guarantee::Cgroup } else { Guarantee::Subreaper };
+        // Last of all steps that can fail: a host that gets the hello has a working keeper.
         self.send(&KeeperReply::Hello { guarantee });
         loop {
             let next = self.trees.values().filter_map(ProcessTree::next_look).min();
@@ -112,6 +117,7 @@ impl Keeper {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        // `poll` reports HUP and ERR without a request (poll(2)). They count as ready, and the next read returns the end.
         let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
         Ok((is_ready(0), is_ready(2), is_ready(1)))
     }
@@ -155,6 +161,7 @@ impl Keeper {
             }
             HostRequest::End { id, grace_ms, answer } => match self.trees.get_mut(&id) {
                 Some(tree) => tree.end(now(), Duration::from_millis(grace_ms), answer, false),
+                // An unknown tree has no process. Reply all the same: the caller waits for the report.
                 None if answer => {
                     self.send(&KeeperReply::Swept { id, ended: Vec::new(), survivors: Vec::new() })
                 }
@@ -180,6 +187,8 @@ impl Keeper {
         let (program, cwd, args, env) = body.strings().ok_or_else(broken)?;
         let [stdin, stdout, stderr] = descriptors else { return Err(broken()) };
         let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        // Without a cgroup the subreaper still covers the tree. `Started` then has no path, which lowers the guarantee of
+        // this child.
         let mut cgroup = self.cgroups.as_mut().and_then(|parent| parent.create().ok());
         let mut image = ExecImage {
             program,
@@ -191,6 +200,7 @@ impl Keeper {
             cgroup: cgroup.as_ref().and_then(Cgroup::directory),
         };
         let mut started = self.forker.start(&image);
+        // Only after a failed fork. An error of a later step does not come from the cgroup, and would repeat.
         if image.cgroup.is_some() && matches!(started, Err(ForkError { stage: SpawnStage::Fork, .. })) {
             // A limit of the cgroup, or another process removed it. The subreaper still works, and the child's guarantee
             // reports that.
@@ -215,10 +225,13 @@ impl Keeper {
 
     /// Reaps all ended children: leaders, whose exit is reported, and orphans.
     fn reap(&mut self) {
+        // Drain before `wait`. SIGCHLD does not queue (signal(7)): a child that ends after the drain raises it again. In the
+        // other order this drain could take the signal of a child that `wait` has not seen.
         drain(&self.signals);
         let now = now();
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
+            // An orphan may have the id of a leader that was reaped earlier.
             let leader = self.trees.iter_mut().find(|(_, tree)| tree.leader == pid && !tree.exited);
             if let Some((id, tree)) = leader {
                 tree.exited = true;
@@ -230,6 +243,7 @@ impl Keeper {
                 self.send(&KeeperReply::Exited { id, signal, number });
             }
         }
+        // An orphan that ended may belong to any of the trees.
         self.trees.values_mut().for_each(|tree| tree.hurry(now));
     }
 
@@ -264,6 +278,7 @@ impl Keeper {
         let living = self.trees.values().filter(|tree| !tree.exited);
         AllTrees {
             leaders: living.map(|tree| tree.leader).collect(),
+            // Also of trees whose leader is gone: their orphans still have the token.
             tokens: self.trees.values().map(|tree| tree.token.clone()).collect(),
         }
     }
@@ -280,6 +295,7 @@ impl Keeper {
                 cgroup.kill();
                 inside.extend(cgroup.processes());
             }
+            // A zombie stays in the list of children until it is reaped, so reap before the list is read.
             self.reap();
             // Each of our descendants has an ancestor among our children, and the kernel's list of children is exact.
             if inside.is_empty() && scan::own_children().is_some_and(|children| children.is_empty()) {
@@ -293,6 +309,7 @@ impl Keeper {
             living.retain(|process| !process.dead);
             empty_looks = if living.is_empty() { empty_looks + 1 } else { 0 };
             for process in &living {
+                // It fails when the process has ended, or belongs to another user.
                 let _sent: bool = process.signal(Signal::KILL);
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -300,6 +317,7 @@ impl Keeper {
         for cgroup in self.trees.values().filter_map(|tree| tree.cgroup.as_ref()) {
             cgroup.remove();
         }
+        // A keeper that started no agent has not searched yet.
         self.end_abandoned();
     }
 }
@@ -311,6 +329,7 @@ fn now() -> Instant {
 
 /// Moves the socket away from standard input, which becomes `/dev/null` like the other two.
 fn take_standard_input() -> io::Result<OwnedFd> {
+    // 3 or higher: the streams of agents become 0, 1 and 2, and `become_program` relies on the difference.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
@@ -343,6 +362,7 @@ fn signals() -> io::Result<OwnedFd> {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
+        // A signalfd reports only signals that are blocked (signalfd(2)).
         libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
         // If the host ignores SIGCHLD, the kernel drops the status of ended children.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
@@ -354,6 +374,7 @@ fn signals() -> io::Result<OwnedFd> {
 }
 
 fn drain(signals: &OwnedFd) {
+    // Space for four signals. The kernel refuses a buffer below 128 bytes, the size of one `signalfd_siginfo`, with EINVAL.
     let mut buffer = [0; 512];
     while rustix::io::read(signals, &mut buffer).is_ok_and(|read| read > 0) {}
 }

@@ -94,6 +94,7 @@ impl KeeperLink {
         });
         let Some(guarantee) = guarantee else {
             // It is another program than a keeper, and must not do anything else.
+            // SIGKILL ends a stopped process as well, so the `reap` below returns.
             let _: Result<(), _> = rustix::process::kill_process(keeper, rustix::process::Signal::KILL);
             reap(keeper.as_raw_nonzero().get());
             return Err(KeeperError::Mute { program: program.to_owned() });
@@ -106,6 +107,8 @@ impl KeeperLink {
                 reader.read();
                 // The keeper has closed its end, so it is about to exit.
                 reap(keeper.as_raw_nonzero().get());
+                // After the reap: a keeper that exits in order has ended all its trees by then, and little is left to do
+                // here.
                 reader.end_lost_trees();
             })
             .map_err(KeeperError::Prepare)?;
@@ -150,10 +153,12 @@ impl KeeperLink {
             };
             children.insert(id, entry);
         }
+        // Before the request: if sending fails, dropping the tree removes the entry from the table.
         let tree = KeptTree { link: self.clone(), id, guarantee: self.guarantee };
         let request = HostRequest::Spawn { id, terminal, token: token.to_vec(), body };
         let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
         self.send(&request, &streams).map_err(|error| match error.raw_os_error() {
+            // The keeper is gone and has not read the request. So the caller may send it again to another keeper.
             Some(libc::EPIPE | libc::ECONNRESET) => KeeperError::Lost,
             _ => KeeperError::Unreachable(error),
         })?;
@@ -184,6 +189,8 @@ impl KeeperLink {
     }
 
     fn wake(&self) {
+        // The reading thread reaps the keeper shortly before it sets `lost`. In between, another process may have this id.
+        // SIGCONT changes nothing in a process that is not stopped.
         if !self.is_lost() {
             wake(self.keeper);
         }
@@ -217,6 +224,7 @@ impl Drop for KeeperLink {
     fn drop(&mut self) {
         // The keeper sees the end of its input, ends all trees, and closes its end. Then the reading thread ends too.
         let _: Result<(), _> = rustix::net::shutdown(&self.shared.socket, Shutdown::Write);
+        // After the shutdown: a keeper that an agent stopped wakes up and finds the end of its input.
         self.wake();
     }
 }
@@ -315,10 +323,13 @@ impl LinkState {
         while let Ok(Some(reply)) = wire::receive_reply(&self.socket, &mut buffer) {
             self.deliver(reply);
         }
+        // After a message that cannot be read, the keeper may still live. It exits when its socket ends; otherwise `reap`
+        // would hang.
         let _: Result<(), _> = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
     fn deliver(&self, reply: KeeperReply) {
+        // Held during the sends below: neither kind of channel blocks the sender.
         let mut children = self.children();
         // A missing receiver belongs to a child that was dropped.
         match reply {

@@ -53,6 +53,7 @@ impl ProcessEntry {
     pub(crate) fn describe(&self) -> TreeProcess {
         let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let mut line: Vec<u8> = line.into_iter().map(|byte| if byte == 0 { b' ' } else { byte }).collect();
+        // A zombie and a kernel thread have no command line (proc_pid_cmdline(5)). A program may also have cleared it.
         if line.is_empty() {
             line = fs::read(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
         }
@@ -131,6 +132,8 @@ pub(crate) fn kill_groups(all: &[ProcessEntry], chosen: &[ProcessEntry]) {
     // Not `getpgrp`: it returns 0 for a group outside our PID namespace, which `rustix` declares impossible.
     let own = all.iter().find(|process| process.pid.cast_unsigned() == std::process::id());
     let own = own.map(|process| process.group);
+    // Group 1 is left out: `kill` with -1 signals every process that we may signal (kill(2)). Group 0 is outside our PID
+    // namespace.
     for group in groups.into_iter().filter(|group| *group > 1 && Some(*group) != own) {
         let mut members = all.iter().filter(|process| process.group == group && !process.dead);
         if members.all(|member| chosen.contains(member))
@@ -146,6 +149,7 @@ pub(crate) fn kill_groups(all: &[ProcessEntry], chosen: &[ProcessEntry]) {
 ///
 /// The list is exact: a process leaves it only when we reap it.
 pub(crate) fn own_children() -> Option<Vec<i32>> {
+    // Only a kernel with CONFIG_PROC_CHILDREN has this file. Without it, the callers read all of `/proc`.
     let list = fs::read_to_string("/proc/thread-self/children").ok()?;
     Some(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
@@ -176,6 +180,7 @@ impl ProcessView {
     /// Returns whether this process has children that are neither in the view nor in `known`.
     pub(crate) fn misses_children(&self, known: &HashSet<i32>) -> bool {
         let seen = |pid: i32| known.contains(&pid) || self.all().iter().any(|process| process.pid == pid);
+        // A fresh list, not the cached one: a child that appeared after the view was read counts.
         own_children().is_some_and(|children| !children.into_iter().all(seen))
     }
 

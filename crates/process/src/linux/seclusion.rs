@@ -11,6 +11,7 @@ use rustix::thread::UnshareFlags;
 
 /// Moves this process into a network namespace of its own and switches loopback on.
 pub(crate) fn enter() -> io::Result<()> {
+    // Before `unshare`: a new user namespace without a map shows the overflow id 65534 (user_namespaces(7)).
     let (user, group) = (getuid(), getgid());
     if user.is_root() {
         unshare(UnshareFlags::NEWNET)?;
@@ -27,6 +28,7 @@ pub(crate) fn enter() -> io::Result<()> {
 /// Counts the connections, datagrams and name lookups that found no route out of the namespace.
 pub(crate) fn refused() -> io::Result<u64> {
     let four = fs::read_to_string("/proc/self/net/snmp")?;
+    // A kernel without IPv6 does not have this file.
     let six = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
     // Many systems have a resolver on loopback. It is outside the namespace, so a name lookup reaches a port without a
     // listener.
@@ -62,6 +64,7 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "no safe call sets the flags of an interface")]
 fn loopback_up() -> io::Result<()> {
+    // The ioctl needs a socket of any kind as its handle (netdevice(7)).
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
     let descriptor = std::os::fd::AsRawFd::as_raw_fd(&socket);
     // SAFETY: all zeroes is a valid request, its name is set below and ends with a zero; both calls only read and

@@ -34,6 +34,7 @@ pub(crate) fn end(lost: &[LostTree]) -> Vec<EndedAndSurvivors> {
     let ended = until_none(lost.len(), |number, view| {
         let LostTree { token, cgroup } = &lost[number];
         let inside = cgroup.as_ref().map(Cgroup::processes).unwrap_or_default();
+        // After the list was read: once the processes are killed, the report could not name them.
         if let Some(cgroup) = cgroup {
             cgroup.kill();
         }
@@ -51,6 +52,7 @@ pub(crate) fn end(lost: &[LostTree]) -> Vec<EndedAndSurvivors> {
 /// A process that cleared its environment is found in the cgroup that its keeper abandoned. A cgroup belongs to the session if
 /// a process in it has the marker. If no process in it has a marker, the session is unknown, and it is ended without a report.
 pub(crate) fn end_session(marker: &str) -> EndedAndSurvivors {
+    // Before the scan: each abandoned cgroup is locked from here on, so no keeper ends it under us.
     let abandoned = cgroup::all_abandoned();
     let is_marked = |view: &ProcessView, process: &ProcessEntry| {
         view.environment(process).is_of_session(marker.as_bytes())
@@ -70,10 +72,12 @@ pub(crate) fn end_session(marker: &str) -> EndedAndSurvivors {
         return EndedAndSurvivors::default();
     }
     let ended = until_none(1, |_, view| {
+        // Find before the kill, or the report could not name these processes.
         let found = find(view);
         ours.iter().for_each(|cgroup| cgroup.kill());
         found
     });
+    // Not only `ours`: the keeper of each of them is dead.
     abandoned.iter().for_each(Cgroup::end);
     ended.into_iter().next().unwrap_or_default()
 }
@@ -91,6 +95,7 @@ fn until_none(
         let view = ProcessView::with_environments();
         let mut living: Vec<Vec<ProcessEntry>> = (0..trees).map(|number| find(number, &view)).collect();
         for (living, ended) in living.iter_mut().zip(&mut ended) {
+            // Before the dead ones are dropped: the group of a process that forked and exited may hold its living child.
             scan::kill_groups(view.all(), living);
             living.retain(|process| !process.dead && process.pid != own);
             for process in living {
@@ -108,6 +113,7 @@ fn until_none(
             };
             return ended.into_iter().zip(living).map(report).collect();
         }
+        // With `EMPTY_LOOKS` this pause adds about 30 ms to every search that finds nothing.
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -124,6 +124,7 @@ impl KeeperStarter {
         let streams = stdio::open(&command).map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
         let terminal = matches!(command.stdio, Stdio::Terminal { .. });
         // The semaphore is never closed.
+        // Before a keeper is chosen, and held until its reply: only a request in flight holds descriptors on the socket.
         let _permit = self.starts.acquire().await;
         let (mut tries, mut looks) = (0, 0);
         loop {

@@ -125,6 +125,7 @@ impl SpawnBody {
             .map_while(|bytes| CStr::from_bytes_with_nul(bytes).ok());
         let (program, cwd) = (strings.next()?, strings.next()?);
         let mut args: Vec<&CStr> = strings.collect();
+        // `split_off` panics beyond the end. A broken message must not end the keeper that way.
         let env = args.split_off((self.args as usize).min(args.len()));
         Some((program, cwd, args, env))
     }
@@ -166,6 +167,7 @@ pub(crate) fn send_request(
 
 /// Receives a request with its descriptors; `None` when the host is gone.
 pub(crate) fn receive_request(socket: impl AsFd) -> io::Result<Option<(HostRequest, Vec<OwnedFd>)>> {
+    // The 4096 bytes are for the fields before the body.
     let mut buffer = vec![0; PACKET + 4096];
     let Some((length, mut descriptors)) = receive(socket, &mut buffer)? else { return Ok(None) };
     let mut packet = PacketReader(&buffer[..length]);
@@ -178,6 +180,7 @@ pub(crate) fn receive_request(socket: impl AsFd) -> io::Result<Option<(HostReque
                     packet.bytes()?.to_vec()
                 } else {
                     let mut bytes = Vec::new();
+                    // The memory file is the last descriptor: `send_request` appends it to the streams.
                     std::fs::File::from(descriptors.pop()?).read_to_end(&mut bytes).ok()?;
                     bytes
                 };
@@ -219,6 +222,8 @@ pub(crate) fn send_reply(socket: impl AsFd, reply: &KeeperReply) -> io::Result<(
 /// Allocates a buffer for the longest reply: two full lists of processes, and some. The kernel backs zeroed memory only where
 /// it is written, which is usually the first page.
 pub(crate) fn reply_buffer() -> Vec<u8> {
+    // A process takes 17 bytes beside its command line: id (8), killed (1), length (8). 64 bytes hold the tag, the id and two
+    // counts.
     vec![0; 2 * NAMED * (COMMAND + 17) + 64]
 }
 
@@ -258,6 +263,7 @@ fn memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(c"bowline-spawn", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(file);
     file.write_all(bytes)?;
+    // The keeper receives the same open file, with the same offset, and not a fresh one (unix(7)).
     file.rewind()?;
     Ok(file.into())
 }
@@ -283,6 +289,8 @@ fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<(usize, Ve
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut slices = [IoSliceMut::new(buffer)];
+        // Without close-on-exec the agent would inherit a second copy of its streams, and closing its stdout would not end
+        // it.
         match rustix::net::recvmsg(&socket, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(received) => break received,
             Err(rustix::io::Errno::INTR) => {}
@@ -313,6 +321,7 @@ impl PacketWriter {
     }
 
     fn i32(&mut self, number: i32) -> &mut Self {
+        // Native byte order suffices: both ends are on one machine.
         self.0.extend_from_slice(&number.to_ne_bytes());
         self
     }
@@ -334,6 +343,7 @@ impl PacketWriter {
         for process in named {
             let command = process.command.as_bytes();
             self.u64(u64::from(process.pid)).u8(u8::from(process.killed));
+            // The cut may split a character. The reader replaces the broken part.
             self.bytes(&command[..command.len().min(COMMAND)]);
         }
         self

@@ -10,6 +10,7 @@ use crate::error::SpawnErrorKind;
 pub(crate) fn of_exec(program: &Path, errno: i32) -> SpawnErrorKind {
     let error = io::Error::from_raw_os_error(errno);
     match errno {
+        // The file is there, so ENOENT is about the interpreter in its `#!` line, or about its ELF loader (execve(2)).
         libc::ENOENT if program.exists() => SpawnErrorKind::NoInterpreter,
         libc::ENOENT | libc::ENOTDIR => SpawnErrorKind::NotFound,
         libc::EACCES => match program.metadata() {

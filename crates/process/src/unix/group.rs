@@ -77,6 +77,7 @@ impl GroupStarter {
                         let (reports, events) = mpsc::unbounded_channel();
                         (leader, ProcessGroup::new(leader, token, reports, starter), events)
                     });
+                    // If the caller is gone, the answer is dropped here, and with it the owner: that ends the tree.
                     let _: Result<(), _> = answer.send(started);
                 }
             })
@@ -100,6 +101,7 @@ pub(crate) async fn spawn(starter: &GroupStarter, command: Command) -> Result<Ch
     let env = marks::environment(&command, &token);
     let mut tries = 0;
     loop {
+        // New ones for each try: a failed start has closed the child's ends.
         let streams = stdio::open(&command).map_err(SpawnErrorKind::other("making pipes or a terminal"))?;
         let image = GroupImage {
             program: program.clone(),
@@ -128,6 +130,7 @@ pub(crate) async fn spawn(starter: &GroupStarter, command: Command) -> Result<Ch
 
 /// Starts a child in this thread.
 fn execute(image: GroupImage) -> Result<u32, SpawnErrorKind> {
+    // All strings before the fork: the code of `pre_exec` must not allocate (signal-safety(7)).
     let cwd = c_string("the working directory", image.cwd.as_os_str())?;
     let program = c_string("the path of the program", image.program.as_os_str())?;
     let args: Vec<&OsStr> = iter::once(&image.name).chain(&image.args).map(OsString::as_os_str).collect();
@@ -161,6 +164,7 @@ fn execute(image: GroupImage) -> Result<u32, SpawnErrorKind> {
             crate::unix::file_limit::reset_signal();
         }
         if terminal {
+            // After `setsid`: only a session leader without a terminal may take one (ioctl_tty(2)).
             rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
         }
         // `std` would report a missing directory like a missing program.
@@ -277,6 +281,7 @@ impl TreeOwner for ProcessGroup {
             }
         };
         state.sweep = Some(sweep);
+        // Release the lock first: the sweep takes it, and it runs in this thread if no other can be started.
         drop(state);
         if first {
             let shared = self.shared.clone();
@@ -296,6 +301,7 @@ impl Drop for ProcessGroup {
             shared.kill();
             // The owner is gone, so no signal follows and the id may be reused.
             let leader = Pid::from_raw(shared.tree.leader);
+            // This may block for ever on a process that is stuck in the kernel. It blocks only this thread.
             let _: Result<_, _> = rustix::process::waitpid(leader, WaitOptions::empty());
         });
     }
@@ -323,6 +329,7 @@ impl GroupShared {
             (None, Some(signal)) => Some(ExitStatus::Signal(signal)),
             (None, None) => None,
         });
+        // Before the event: a caller that reacts to `Exited` with a sweep finds the flag set.
         self.state().exited = true;
         let _: Result<(), _> = self.reports.send(ChildEvent::Exited(exit.unwrap_or(ExitStatus::Unknown)));
     }
@@ -332,6 +339,7 @@ impl GroupShared {
         let mut told = false;
         let mut empty_looks = 0;
         let survivors = loop {
+            // Read again in each round: a later call of `end` may have shortened the grace.
             let (exited, (kill_at, _)) = {
                 let state = self.state();
                 (state.exited, state.sweep.unwrap_or((now(), SweptReport::NotWanted)))
@@ -358,11 +366,13 @@ impl GroupShared {
             } else if !told {
                 told = true;
                 members::signal(&self.tree, libc::SIGTERM, SignalScope::Tree);
+                // A stopped process does not receive SIGTERM until it is continued.
                 members::signal(&self.tree, libc::SIGCONT, SignalScope::Tree);
             }
             std::thread::sleep(Duration::from_millis(5));
         };
         ended.retain(|one| !survivors.iter().any(|it| it.pid == one.pid));
+        // Held until the report is sent: a call of `end` either joins this sweep or starts the next one.
         let mut state = self.state();
         let answer = state.sweep.take().map(|(_, answer)| answer);
         if answer == Some(SweptReport::Wanted) {
@@ -386,6 +396,7 @@ impl GroupShared {
 
 /// Runs work that waits in a thread of its own. If no thread can be started it runs here, or it would never run.
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) {
+    // Shared, because a failed start of a thread drops the closure that it was given.
     let work = Arc::new(Mutex::new(Some(work)));
     let copy = work.clone();
     let run = move |work: &Mutex<Option<_>>| {

@@ -10,6 +10,7 @@ use crate::keeper;
 pub(crate) fn token() -> io::Result<String> {
     let mut random = [0u8; 12];
     #[cfg(target_os = "linux")]
+    // Blocks only until the kernel has seeded its generator, early at boot (getrandom(2)).
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     #[cfg(not(target_os = "linux"))]
     {

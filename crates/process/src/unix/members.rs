@@ -39,6 +39,7 @@ mod found {
                 for process in members.iter().filter(|process| !process.dead) {
                     let _sent: bool = process.signal(signal);
                 }
+                // Only for SIGKILL: a process that handles another signal would get it twice.
                 if signal == Signal::KILL {
                     scan::kill_groups(view.all(), &members);
                 }
@@ -56,6 +57,7 @@ mod found {
 
     /// Returns the leader while it is alive. This system does not show the other processes of the tree.
     pub(crate) fn living(tree: &GroupTree) -> Vec<TreeProcess> {
+        // NOWAIT leaves the zombie, which keeps the id reserved. NOHANG makes it a look, not a wait.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let is_alive = Pid::from_raw(tree.leader)
             .is_some_and(|leader| matches!(rustix::process::waitid(WaitId::Pid(leader), options), Ok(None)));

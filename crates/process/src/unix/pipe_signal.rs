@@ -11,6 +11,7 @@ pub(crate) fn without(write: impl FnOnce() -> io::Result<usize>) -> io::Result<u
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action);
+        // Ignored or handled: it cannot end this process.
         if action.sa_sigaction != libc::SIG_DFL {
             return write();
         }
@@ -25,6 +26,7 @@ pub(crate) fn without(write: impl FnOnce() -> io::Result<usize>) -> io::Result<u
             let mut taken = 0;
             let mut pending: libc::sigset_t = std::mem::zeroed();
             libc::sigpending(&raw mut pending);
+            // Without a pending signal `sigwait` would block for ever.
             if libc::sigismember(&raw const pending, libc::SIGPIPE) == 1 {
                 libc::sigwait(&raw const pipe, &raw mut taken);
             }

@@ -32,6 +32,8 @@ fn search(program: &Path, path: &OsStr) -> Result<PathBuf, SpawnErrorKind> {
     for directory in std::env::split_paths(path).filter(|directory| directory.is_absolute()) {
         let candidate = directory.join(program);
         let Ok(metadata) = candidate.metadata() else { continue };
+        // `access` checks the rights of the real user, not of the effective one (access(2)). They differ only in a
+        // set-user-ID host.
         if metadata.is_file() && access(&candidate, Access::EXEC_OK).is_ok() {
             return Ok(candidate);
         }

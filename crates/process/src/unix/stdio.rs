@@ -79,6 +79,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 fn terminal(rows: u16, cols: u16) -> io::Result<StdioEnds> {
     #[cfg(target_os = "linux")]
+    // NOCTTY: a host that leads a session without a terminal would get this one as its own (open(2)).
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     #[cfg(not(target_os = "linux"))]
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
@@ -86,6 +87,7 @@ fn terminal(rows: u16, cols: u16) -> io::Result<StdioEnds> {
     #[cfg(not(target_os = "linux"))]
     rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
     rustix::pty::grantpt(&master)?;
+    // The other end cannot be opened before this call (unlockpt(3)).
     rustix::pty::unlockpt(&master)?;
     let name = rustix::pty::ptsname(&master, Vec::new())?;
     let slave = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
@@ -103,6 +105,8 @@ pub(crate) fn resize(master: &OwnedFd, rows: u16, cols: u16) -> io::Result<()> {
 }
 
 fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
+    // The flag belongs to the open file, not to the pipe or the terminal (fcntl(2)). The child's end is another open file and
+    // stays blocking.
     let flags = rustix::fs::fcntl_getfl(descriptor)?;
     Ok(rustix::fs::fcntl_setfl(descriptor, flags | OFlags::NONBLOCK)?)
 }

@@ -97,6 +97,7 @@ impl ChildStreams {
             pending: VecDeque::new(),
         };
         if close {
+            // Not `close: true` above: on a terminal this command also adds Ctrl-D to the queue.
             streams.execute(StreamCommand::CloseStdin);
         }
         Ok(streams)
@@ -135,6 +136,7 @@ impl ChildStreams {
         Poll::Ready(match &bytes[..] {
             [] => {
                 self.stdout = None;
+                // A terminal is one descriptor for all three streams, so its end is the end of each.
                 if self.terminal.take().is_some() {
                     self.pending.push_back(ChildEvent::StderrClosed);
                     if self.stdin.to.take().is_some() {
@@ -174,6 +176,8 @@ impl ChildStreams {
             let piece = &rest[..rest.len().min(CHUNK)];
             return Poll::Ready(match ready!(poll_write(to, piece, context)) {
                 Some(written) => {
+                    // Report only the bytes that the pipe took: the journal's record of stdin must match what the agent can
+                    // read.
                     let piece = piece[..written].to_vec();
                     self.stdin.written += written;
                     self.stdin.last = piece.last().copied();
@@ -204,6 +208,7 @@ impl ChildStreams {
             if guard.ready().is_write_closed() {
                 break;
             }
+            // A pipe with space stays ready. Without this the loop would spin.
             guard.clear_ready();
         }
         self.stdin.to = None;
@@ -256,6 +261,7 @@ impl OutputStream {
                     if self.kind == StreamKind::Pipe && (1..asked).contains(&total) {
                         guard.clear_ready();
                     }
+                    // A full read means that the child prints fast, so the next read asks for all that a pipe holds.
                     self.next_read = match total {
                         CHUNK.. => ReadSize::Pipe,
                         total if total > CHUNK / 2 => ReadSize::Chunk,

@@ -287,6 +287,7 @@ fn fingerprint(seen: &Auth, found: &Found, surroundings: &Surroundings) -> Strin
     parts.extend(homes.iter().map(|home| home.display().to_string()));
     for evidence in &seen.evidence {
         parts.push(match evidence {
+            // The name alone. The cache writes this text to a file, and the value is a secret.
             Evidence::Variable(name) => name.clone(),
             Evidence::File(path) | Evidence::Trace(path) => Stamp::text(path),
             Evidence::Word | Evidence::NotNeeded => String::new(),

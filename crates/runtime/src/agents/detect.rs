@@ -64,6 +64,7 @@ impl Found {
         if self.beyond.is_empty() {
             return path.to_owned();
         }
+        // Behind `PATH`, so that the user's own order still decides.
         let dirs = std::env::split_paths(path).chain(std::env::split_paths(&self.beyond));
         std::env::join_paths(dirs).unwrap_or_else(|_| path.to_owned())
     }
@@ -157,6 +158,7 @@ pub async fn find_anywhere(
 ) -> Result<Found, Missing> {
     let mut search = surroundings.search();
     match find(manifest, binary, &search) {
+        // Only for a program that is absent: a wrong path, or a file that is not executable, has to be reported.
         Err(missing) if missing.kind == MissingKind::Absent => {
             search.shell_path = shell::path(surroundings).await;
             if search.shell_path.is_some() { find(manifest, binary, &search) } else { Err(missing) }
@@ -330,6 +332,7 @@ impl Ask {
 /// Returns whether a version of a program passed the contract suite with this manifest. The suite has tested its options, so its
 /// help pages, each of which costs a start, are not needed.
 pub(crate) fn is_proven(manifest: &Manifest, version: &Version) -> bool {
+    // By identity: a manifest of the user may have the name of a built-in one.
     let built_in = catalogue::by_name(&manifest.name).is_some_and(|known| std::ptr::eq(known, manifest));
     built_in && compat::certified(&manifest.name) == Some(version.to_string().as_str())
 }

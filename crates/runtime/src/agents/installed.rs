@@ -155,6 +155,7 @@ impl KnownProgram {
         manifest: &'static Manifest,
         surroundings: &Surroundings,
     ) -> (Option<Notice>, Option<Succession>) {
+        // A session of an earlier version has no program on file, and cannot be compared.
         let changed = before.program.is_some() && self.program.is_some() && self.program != before.program;
         if changed && self.version.is_none() {
             self.version = asked(binary, manifest, surroundings).await;

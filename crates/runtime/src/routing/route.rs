@@ -247,6 +247,7 @@ fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
     let settings = &*task.settings;
     let within = selection_timeout(settings);
     let candidates = Candidates::gather(task, settings, &Store::of(task).read()?, clock::wall())?;
+    // Not `take_turn`: this look must not use up a turn of the round-robin strategy.
     let order = candidates.decide().order;
     // A named provider comes first regardless of its limits.
     if order.len() < 2 || candidates.ask.named || task.is_scripted() || task.request.docker.is_some() {
@@ -275,6 +276,7 @@ async fn ask_about_limits(
     variables: &Arc<Surroundings>,
 ) -> Millis {
     let began = clock::instant();
+    // At the timeout the set is dropped, which aborts the queries that are left and ends their programs.
     let mut asked = tokio::task::JoinSet::new();
     let mut silent = those.clone();
     for (manifest, profile) in those {

@@ -84,6 +84,7 @@ impl Launch {
         match self {
             Self::Processes { supervisor, commands, install, inside } => {
                 let stdio = commands[attempt].stdio;
+                // `is_terminal` still reads the `stdio` of a command that was started.
                 let emptied = process::Command { stdio, ..process::Command::new("", "") };
                 let command = std::mem::replace(&mut commands[attempt], emptied);
                 let supervisor = supervisor.clone();
@@ -262,6 +263,7 @@ impl Agent {
     pub(crate) fn kill_tree(&self) {
         match self {
             Self::Process { control, messenger, .. } => {
+                // A signal to `docker exec` does not end the process in the container.
                 if let Some(messenger) = messenger {
                     messenger.signal(docker::Signal::Kill);
                 }

@@ -18,6 +18,7 @@ impl SharedCallback {
 
     /// Calls it. Two tasks wait for each other here, so that it is never called twice at once.
     pub(crate) fn call(&self, event: &Event) {
+        // A panic in the call of one task must not silence the callback for the others.
         let mut callback = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         callback(event);
     }

@@ -202,6 +202,7 @@ impl ActiveRun {
     async fn drive(mut self: Box<Self>) -> Result<Record, Error> {
         let mut orders_open = true;
         self.handle(RunInput::Begin);
+        // Any time will do: the first round of the loop sets the timer.
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
         tokio::pin!(timer);
         let (mut armed, mut busy) = (None, Duration::ZERO);
@@ -217,6 +218,8 @@ impl ActiveRun {
                 armed = Some(at);
             }
             let held = self.pending.holds_back();
+            // `biased`, in this order: an order to stop must get through while the agent prints without a pause. The timer
+            // comes last, because output that is ready may move the deadline.
             let woken = tokio::select! {
                 biased;
                 order = self.drive.orders.recv(), if orders_open => WakeReason::Order(order),
@@ -250,6 +253,7 @@ impl ActiveRun {
                     };
                     self.handle(input);
                 }
+                // All handles are dropped. A closed channel is always ready, so the loop must not poll it again.
                 WakeReason::Order(None) => orders_open = false,
                 WakeReason::Others(amounts) => self.handle(RunInput::Others(amounts)),
                 WakeReason::Prepared(looked) => {
@@ -283,6 +287,7 @@ impl ActiveRun {
                     let text = format!("could not list the changed files: {why}");
                     let notice = Notice { level: Level::Warn, text, code: None };
                     self.handle(RunInput::Remark(notice));
+                    // The engine waits for the list before it ends the run.
                     self.handle(RunInput::Files(Vec::new()));
                 }
                 WakeReason::Replanned(second) => self.take_second_plan(second),
@@ -302,6 +307,7 @@ impl ActiveRun {
             // The result is no longer needed. Aborting kills git.
             files.abort();
         }
+        // These events are in no journal, so the run may not end before the subscriber has room for them.
         while !self.pending.backlog.is_empty() {
             room(self.drive.sender.as_ref()).await;
             self.give_on();
@@ -343,6 +349,7 @@ impl ActiveRun {
             let due = up(self.began).plus(INDEX_PATIENCE);
             self.pending.index_due.get_or_insert(due);
             if let Err(error) = journal.raw(file, at, bytes) {
+                // Before `handle`, which then writes only the events of the end.
                 self.pending.closing = true;
                 let input = RunInput::Trouble(failures::of_journal(&error));
                 self.handle(input);
@@ -384,6 +391,7 @@ impl ActiveRun {
             Some(limit) => Excerpt::scoped(limit, || self.drive.run.handle(input, now, &mut step)),
             None => self.drive.run.handle(input, now, &mut step),
         }
+        // Into the same step, so that both inputs cost one write to the journal.
         if let Some(used) = self.drive.account.as_mut().and_then(|account| account.look(&self.drive.run, up))
         {
             self.drive.run.handle(RunInput::Before(used), Now { wall: clock::wall(), up }, &mut step);
@@ -392,6 +400,7 @@ impl ActiveRun {
             share.tell(self.drive.run.spent().amounts());
         }
         let read_enough = self.pending.unread <= UNREAD;
+        // The order is fixed: an action may only follow when the events that explain it are on file.
         let done = self.publish(&mut step).and_then(|()| {
             self.carry_out(std::mem::take(&mut step.actions));
             self.write_index(up)?;

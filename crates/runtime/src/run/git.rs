@@ -82,9 +82,12 @@ impl Snapshot {
         let head = git(program, &root, &["rev-parse", "--verify", "-q", "HEAD"]).await.ok();
         let head = head.map(|head| String::from_utf8_lossy(&trim(head)).into_owned());
         let filters = filters(program, &root).await?;
+        // `--no-renames`: an entry with a rename has a second path, and the loop below reads one. `-z`: git does not quote
+        // the paths.
         let args = ["status", "--porcelain=v1", "-z", "--no-renames", "-uall", "--ignore-submodules=all"];
         let status = git_with(program, &root, &args, &filters).await?;
         let mut dirty = BTreeMap::new();
+        // An entry has two letters, a blank and the path.
         for entry in status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3) {
             let path = PathBuf::from(OsString::from_vec(entry[3..].to_vec()));
             let look = look(&root.join(&path));
@@ -109,6 +112,7 @@ impl Snapshot {
         if let (Some(before), Some(now)) = (&self.head, &after.head)
             && before != now
         {
+            // Two programs that a repository may name for its diffs: neither may run.
             let args = [
                 "diff",
                 "--no-ext-diff",
@@ -134,6 +138,7 @@ impl Snapshot {
             // It was changed or untracked before: only what the file system says tells whether it changed again.
             let now = look(&self.root.join(path));
             let operation = match (before, now) {
+                // The agent may have committed a file that was changed before. The file itself is the same.
                 (before, now) if *before == now => {
                     changed.remove(path);
                     continue;
@@ -216,6 +221,7 @@ pub async fn git_in(dir: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
 /// Needs a tokio runtime.
 pub async fn repository_in(dir: &Path, author: &str) -> Result<(), String> {
     let (name, email) = (format!("user.name={author}"), format!("user.email={author}@localhost"));
+    // The user's settings may demand a signature, which needs a passphrase, and hooks.
     let commit = [
         "-c",
         &name,
@@ -248,6 +254,8 @@ async fn git_with(
     settings: &[Setting],
 ) -> Result<Vec<u8>, String> {
     let mut command = process::Command::new("git", "bowline-git");
+    // `core.fsmonitor` may name a program of the repository, which git would run. Without optional locks, a look never holds
+    // the `index.lock` that the agent's own git needs.
     let fixed = ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false"];
     command.args = fixed.iter().chain(args).map(OsString::from).collect();
     command.env.clone_from(&program.env);
@@ -278,6 +286,7 @@ impl GitProgram {
         // What is missing in a repository is missing: a look fetches nothing, and no remote's helper runs.
         env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
         env.push(("GIT_ALLOW_PROTOCOL".into(), "".into()));
+        // `snapshot` compares the text of git's errors, which git translates otherwise.
         env.push(("LC_ALL".into(), "C".into()));
         Self { supervisor, env }
     }

@@ -123,10 +123,12 @@ pub(crate) async fn prepare(
     // An attempt of the router has the share of its request, with what earlier attempts used.
     let share = context.share.take().or_else(|| task.share.take());
     let spending = spending::plan(&task, &context, &spec.driver);
+    // Before the journal: a task that is over its budget leaves no session behind.
     let (account, budget, unread) = budget::Account::open(spending, share.as_ref(), &spec.session)?;
     let mut cleanup = Cleanup::default();
     let journal = journal::open(&task, &context, &spec, &mut cleanup).await?;
     let mut cleanup_files = Cleanup::default();
+    // After the journal: in the session's directory, the cleanup after a killed runner finds these files.
     let side_files = SideFiles::of(&spec.session, journal.as_ref());
     side_files.write(&spec.invocations, &mut cleanup_files)?;
     let attempts = plan::attempts(&spec.invocations, &task);

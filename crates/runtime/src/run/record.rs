@@ -331,6 +331,7 @@ impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let whole;
         let digest = match &self.journal {
+            // An answer that was too long for memory is complete only in the journal.
             Some(dir) if !self.digest.is_whole() => {
                 whole = digest_of(dir).map_err(S::Error::custom)?;
                 &whole

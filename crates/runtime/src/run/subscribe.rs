@@ -104,6 +104,7 @@ impl EventReceiver {
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, JournalError> {
         loop {
             if let Some(event) = self.batch.pop() {
+                // The subscriber has read this one from the journal already.
                 if event.seq < self.next {
                     continue;
                 }
@@ -123,11 +124,13 @@ impl EventReceiver {
             match self.receiver.try_recv() {
                 Ok(batch) => self.take(batch),
                 Err(mpsc::error::TryRecvError::Empty) => {
+                    // Look at the journal before parking: `put` sends nothing through the channel to a subscriber that lags.
                     if let Some(event) = self.lagging()? {
                         return Ok(Some(event));
                     }
                     match self.receiver.recv().await {
                         Some(batch) => self.take(batch),
+                        // The run is over. Events that did not fit into the channel are only in the journal.
                         None => return self.lagging(),
                     }
                 }
@@ -174,6 +177,7 @@ impl EventReceiver {
             return Ok(None);
         }
         let event = self.read_journal()?;
+        // These count as taken, so that `put` uses the channel again once the subscriber has caught up.
         self.shared.taken.store(self.next - 1, Ordering::SeqCst);
         Ok(event)
     }

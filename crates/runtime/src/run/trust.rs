@@ -123,6 +123,7 @@ pub fn agent_files(
     // More files than can be pinned are not trusted.
     let found =
         repository_files(&place.above, &manifest.repository.files).unwrap_or_else(|many| vec![many.path]);
+    // Pins of another directory do not count, even if its files have the same relative paths.
     let pins = pins.filter(|pins| pins.directory == canonical(&place.directory));
     let state = match (trust, pins) {
         (ProjectTrust::Always, _) => TrustState::Trusted,
@@ -206,6 +207,7 @@ pub fn hash_of_file(path: &Path) -> std::io::Result<String> {
     // A FIFO in the place of a file must not block: it is opened without waiting, and is no regular file.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    // Of the open file, not of the path: the path may lead to another file by now.
     let meta = file.metadata()?;
     if !meta.is_file() {
         return Err(std::io::Error::other("it is not a regular file"));
@@ -214,6 +216,7 @@ pub fn hash_of_file(path: &Path) -> std::io::Result<String> {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
+    // One byte more than allowed: the file may have grown since its length was read.
     file.take(LARGEST_PINNED + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST_PINNED { Err(too_large()) } else { Ok(hash_of(&bytes)) }
 }

@@ -72,6 +72,7 @@ impl Turn {
         // A run without a journal waits for its subscriber, as long as there is one.
         self.events.close();
         let record = (&mut self.done).await.unwrap_or(Err(Error::Lost));
+        // The run is over, so dropping `self` must not kill it. If this future is dropped earlier, that does.
         self.detached = true;
         record
     }

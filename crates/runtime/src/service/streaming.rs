@@ -88,6 +88,7 @@ impl<'a> Show<'a> {
     pub(super) async fn watch(mut self, turn: &mut Turn) -> Result<(), Error> {
         loop {
             let due = self.portions.as_ref().and_then(Coalescer::deadline);
+            // Events first: text that is ready joins the portion before the portion is sent.
             let event = tokio::select! {
                 biased;
                 event = turn.try_next() => event?,

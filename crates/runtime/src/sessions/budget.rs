@@ -107,6 +107,7 @@ impl Account {
             for (extent, amounts, of) in [day, project] {
                 let Some(of) = of.filter(|_| !amounts.is_empty()) else { continue };
                 let mut tally = Tally::new(of);
+                // Before the lines are read: a run that ends in between is then in both lists, and counts once.
                 let running = ledger.running(None).map_err(failed)?;
                 let before = tally.look(ledger, &running).map_err(failed)?;
                 limit(&mut budget, extent, amounts, before)?;
@@ -145,6 +146,7 @@ impl Account {
         let model = digest.model().or(self.budget.model.as_deref());
         let sum = budget::sum(usage, cost, estimated, model, &self.budget.prices);
         let Some((ledger, mut line)) = self.book.take() else { return Some((sum, None)) };
+        // Without `running` this is the line of a killed run, which keeps the time of its last event.
         if self.running.is_some() {
             line.at = clock::wall();
             line.day = today(line.at);
@@ -185,10 +187,12 @@ pub(crate) fn settle(
     }
     let ledger = Ledger::of(&Home::at(home));
     let id = meta.id.as_str();
+    // The runner may have been killed after it wrote its line, and before the end of its session.
     if !ledger.has(id).map_err(|source| BudgetError::Ledger { source })? {
         let (mut digest, mut at) = (Digest::default(), meta.registered_at);
         let mut reader = Reader::open(dir)?;
         while let Some(event) = reader.next_event()? {
+            // Events of Bowline may come from the repair, long after the run.
             if event.source == Source::Agent {
                 at = event.at;
             }
@@ -217,6 +221,7 @@ pub(crate) fn settle(
         // What cannot be written is in the log; the run that finds it has a line of its own, which says the same aloud.
         account.close(&digest);
     }
+    // Last: until the line is on file, the published usage has to count.
     running::forget(&ledger, id);
     Ok(())
 }

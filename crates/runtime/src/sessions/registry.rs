@@ -319,6 +319,7 @@ impl Registry {
             return Ok(Vec::new());
         }
         let targets = mark(entries, reason)?;
+        // Last, because this makes runners read their marks.
         marks::announce(&self.home)?;
         end(targets).await
     }

@@ -26,6 +26,7 @@ pub(crate) fn scratch(name: &str) -> Result<Scratch, (PathBuf, io::Error)> {
     let tail = new_session_id(clock::wall(), host::random());
     let path = std::env::temp_dir().join(format!("{name}-{tail}"));
     static SWEPT: Once = Once::new();
+    // Once is enough: only killed processes leave such directories.
     SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
     let mut cleanup = Cleanup::default();
     cleanup.make(&path).map_err(|source| (path.clone(), source))?;

@@ -86,6 +86,8 @@ pub(crate) fn watch(run: MonitoredRun) -> MonitorGuard {
     let needs_thread = run.dir.is_some() || run.limit.is_some();
     runs.list.push((id, run));
     if needs_thread && !runs.thread {
+        // Before the thread exists, so that `settled` waits for it from now on. Lock order: `RUNS`, then `LOOKING`, never the
+        // other way round.
         let first = Looking::begin();
         let started =
             std::thread::Builder::new().name("bowline-monitor".to_owned()).spawn(move || look_after(first));
@@ -160,11 +162,13 @@ fn look_after(first: Looking) {
 fn is_needed_after(span: Duration) -> bool {
     let runs = runs();
     if !runs.list.is_empty() {
+        // Not with the lock: every start and every end of a run takes it.
         drop(runs);
         std::thread::sleep(span);
         return true;
     }
     let (mut runs, _) = GONE.wait_timeout(runs, span).unwrap_or_else(PoisonError::into_inner);
+    // Set under the lock: `watch` either sees the flag, or starts another thread.
     runs.thread = !runs.list.is_empty();
     runs.thread
 }
@@ -340,6 +344,7 @@ fn settle(registry: &Registry, round: Round) -> Result<(), RegistryError> {
 
 /// Cancels the runs that have an abort mark.
 fn obey_marks() {
+    // Copy the list. Reading files under the lock would delay every start and every end of a run.
     let runs: Vec<(PathBuf, Control)> =
         runs().list.iter().filter_map(|(_, run)| Some((run.dir.clone()?, run.control.clone()))).collect();
     for (dir, control) in runs {

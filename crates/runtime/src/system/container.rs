@@ -131,6 +131,7 @@ impl Messenger {
     /// Begins to end the processes in the container.
     pub(crate) fn sweep(&mut self, mut swept: SweepResult) {
         let inside = self.inside.clone();
+        // A task of its own: the driver polls `swept` in a `select!` and drops it again, and the sweep has to go on.
         self.sweeping = Some(tokio::spawn(async move {
             swept.survivors.extend(inside.sweep().await);
             swept
@@ -236,12 +237,14 @@ impl Inside {
         let words =
             docker::stop(&self.provider, &container, signal).map_err(|refusal| refusal.to_string())?;
         let (program, args) = words.split_first().ok_or("there is no command")?;
+        // Not the session's marker: the sweep of that session must not end this command.
         let mut command = process::Command::new(program, "bowline-docker");
         command.args = args.iter().map(OsString::from).collect();
         command.env.clone_from(&self.env);
         let asked = Instant::now();
         self.questions().ask();
         let output = crate::system::output::of(&self.supervisor, command, PATIENCE).await;
+        // A call that reached its timeout is not a sign of life.
         self.questions().done(asked.elapsed() < PATIENCE);
         let output = output?;
         let survivor = |line: &str| {

@@ -83,6 +83,7 @@ fn the_supervisor() -> MutexGuard<'static, Option<Supervisor>> {
 
 /// Returns the one supervisor of this process.
 pub(crate) fn supervisor() -> Result<Supervisor, KeeperError> {
+    // Held while the keeper starts, so that concurrent first runs start only one.
     let mut one = the_supervisor();
     if let Some(supervisor) = &*one {
         return Ok(supervisor.clone());
@@ -134,6 +135,7 @@ pub(crate) fn try_out(dir: &Path) -> io::Result<()> {
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     private_dir(dir)?;
+    // Random too: two threads of this process may replace the same file at once.
     let tail: String = random().iter().map(|byte| format!("{byte:02x}")).collect();
     let new = dir.join(format!(".new-{}-{tail}", std::process::id()));
     let written = private_file(&new, content).and_then(|()| std::fs::rename(&new, path));
@@ -185,6 +187,7 @@ impl Cleanup {
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
+        // The locks are still held here. They are fields, which are dropped after this function.
         for path in &self.dirs {
             match std::fs::remove_dir_all(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -21,6 +21,7 @@ pub(crate) async fn of(
     let run = async {
         let (mut stdout, mut stderr, mut exit) = (Vec::new(), Vec::new(), None);
         let mut open = 2;
+        // The exit and the ends of both streams come in any order.
         while exit.is_none() || open > 0 {
             match child.next().await {
                 process::ChildEvent::Stdout { bytes, .. } if stdout.len() < MOST => stdout.extend(bytes),
@@ -29,6 +30,7 @@ pub(crate) async fn of(
                 }
                 process::ChildEvent::StdoutClosed | process::ChildEvent::StderrClosed => open -= 1,
                 process::ChildEvent::Exited(ended) => exit = Some(ended),
+                // Beyond the limits, read on and drop the bytes: a full pipe would block the command.
                 process::ChildEvent::Stdout { .. }
                 | process::ChildEvent::Stderr { .. }
                 | process::ChildEvent::StdinWritten(_)
@@ -39,6 +41,7 @@ pub(crate) async fn of(
         }
         (stdout, stderr, exit)
     };
+    // At the timeout the child is dropped, which ends the command and all its processes.
     let (stdout, stderr, exit) =
         tokio::time::timeout(patience, run).await.map_err(|_| format!("{name} took too long"))?;
     match exit {

@@ -292,6 +292,7 @@ impl Heard {
         let control = child.control();
         let mut line = Vec::new();
         while !talk.is_over() {
+            // Not at the exit alone: the last answers may still be in the pipe.
             if self.lost || (self.exit.is_some() && self.open == 0) {
                 self.cut_short = true;
                 return;

@@ -155,10 +155,12 @@ impl Cache {
             Some(place) => kept.programs.remove(place),
             None => CachedProgram { file: file.clone(), answers: Vec::new() },
         };
+        // Another file was at this path before: the program was updated.
         kept.programs.retain(|other| other.file.path != file.path);
         program.answers.retain(|other| other.args != args);
         program.answers.push(Answered { args: args.to_vec(), at: now, answer: answer.clone() });
         kept.programs.push(program);
+        // The program in use is last now, so the oldest ones are first.
         let extra = kept.programs.len().saturating_sub(MOST);
         kept.programs.drain(..extra);
         self.write(&kept)
@@ -189,6 +191,7 @@ impl Cache {
 }
 
 fn is_good(at: Timestamp, now: Timestamp) -> bool {
+    // An answer from the future was written with a wrong clock, and does not count.
     let age = now.as_millis().checked_sub(at.as_millis());
     age.and_then(|age| u64::try_from(age).ok()).is_some_and(|age| Duration::from_millis(age) < GOOD_FOR)
 }

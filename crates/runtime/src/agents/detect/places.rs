@@ -74,6 +74,7 @@ fn usual(manifest: &Manifest, search: &Search, unfit: &mut Option<PathBuf>) -> O
     if manifest.program.contains('/') {
         return fit(PathBuf::from(&manifest.program), unfit).map(|path| (path, FoundBy::Given));
     }
+    // This program may be a provider itself. Its own file comes before `PATH`, which may have another version of it.
     let own = std::env::current_exe().ok();
     if let Some(own) = own.filter(|own| own.file_name().is_some_and(|name| name == manifest.program.as_str()))
     {
@@ -145,6 +146,7 @@ fn directories(home: &Path, place: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(home.join(before)) else { return Vec::new() };
     let mut found: Vec<(Option<Version>, PathBuf)> = entries
         .flatten()
+        // Sort by version, not by name: by name, `v9` would come after `v22`.
         .map(|entry| (Version::parse(&entry.file_name().to_string_lossy()), entry.path().join(after)))
         .collect();
     found.sort();
@@ -168,6 +170,7 @@ fn behind(real: &Path, native: &Native) -> Option<PathBuf> {
 fn is_machine_code(file: &Path) -> bool {
     let mut start = [0; 4];
     let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    // 32 bits, 64 bits and universal. Files exist in either byte order.
     let mach_o = [0xfeed_face_u32, 0xfeed_facf, 0xcafe_babe];
     let number = u32::from_be_bytes(start);
     read.is_ok()

@@ -48,6 +48,7 @@ pub(super) async fn path(surroundings: &Surroundings) -> Option<OsString> {
     let (shell, key) = key(surroundings)?;
     let cache = AnswerCache::of(surroundings, "shell");
     let _one = ONE.lock().await;
+    // Under the lock: the query before this one may have filled the cache.
     if let Some((told, _)) =
         cache.as_ref().and_then(|cache| cache.get::<ShellPath>(&key, GOOD_FOR, clock::wall()))
     {
@@ -73,6 +74,7 @@ pub(super) async fn path(surroundings: &Surroundings) -> Option<OsString> {
             return None;
         }
     };
+    // The last one: the shell's own files may print such a line before `env` does.
     let path = said.lines().rev().find_map(|line| line.strip_prefix("PATH=")).map(str::to_owned);
     if let Some(cache) = &cache {
         cache.put(&key, &ShellPath { path: path.clone() }, clock::wall());

@@ -108,6 +108,7 @@ impl RoutedRun {
         let store = Store::of(&task);
         let mut candidates = Candidates::gather(&task, &settings, &store.read()?, clock::wall())?;
         let mut trouble = None;
+        // An error of the memory must not stop the request. The order is then made by the facts alone.
         let mut decision = candidates.take_turn(&store).unwrap_or_else(|error| {
             trouble = Some(error);
             candidates.decide_to_ask()
@@ -170,6 +171,7 @@ impl RoutedRun {
             let first_word = attempt.first_word.clone();
             let (mut record, stopped) = self.drive(attempt).await?;
             let now = clock::wall();
+            // Before the next provider is chosen: this failure may open a circuit breaker.
             self.remember(turn, &record, &first_word, now);
             let (next, verdict) = loop {
                 let next = self.next_turn(turn, now);
@@ -228,6 +230,7 @@ impl RoutedRun {
                     return Ok(self.arrive(record));
                 }
             };
+            // Only now: without a further attempt, `arrive` gets this record as the last one, and would count it twice.
             self.earlier.add(&self.turns[turn_before].name, &record);
         }
     }
@@ -299,9 +302,11 @@ impl RoutedRun {
         tokio::pin!(end);
         loop {
             tokio::select! {
+                // Orders first: a stop that arrives together with the end of an attempt prevents the next one.
                 biased;
                 order = self.orders.recv(), if open => match order {
                     Some(order) => {
+                        // `Overdue` comes from the session monitor, not from the caller.
                         stopped |= matches!(order, RunOrder::Command(_));
                         attempt.control.send(order);
                     }
@@ -339,6 +344,7 @@ impl RoutedRun {
             Ok(memory) => memory,
             Err(error) => {
                 self.keep(Err(error));
+                // An empty memory has no open circuit breaker, so every provider may be tried.
                 RouteMemory::default()
             }
         };

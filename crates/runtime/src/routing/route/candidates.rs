@@ -114,6 +114,7 @@ impl Candidates {
             candidates.described(settings)?;
         }
         let own = settings.prices.clone();
+        // Two passes: `pass_model_on` needs the models of all candidates, and the facts depend on its result.
         for place in 0..candidates.all.len() {
             candidates.account(place, task, settings);
             candidates.list(place);
@@ -193,6 +194,7 @@ impl Candidates {
             let known = self.all.len() - 1;
             let twice = self.all[..known].iter().any(|(it, _)| it.name == self.all[known].0.name);
             if twice {
+                // Three lists: `profiles` is filled later, by `account`.
                 self.all.pop();
                 self.launches.pop();
                 self.entries.pop();

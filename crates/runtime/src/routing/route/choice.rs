@@ -20,6 +20,7 @@ impl Candidates {
             return Ok(self.decide_to_ask());
         }
         store.change(|memory| {
+            // The memory as it is now, under the lock: another process may have taken a turn since it was read.
             self.ask.last.clone_from(&memory.last);
             let decision = self.decide_to_ask();
             if let Some(first) = decision.order.first() {

@@ -41,6 +41,7 @@ impl Candidates {
                 Driver::External(Box::new((candidate.name.clone(), (**external).clone())))
             }
             CandidateLaunch::Manifest(manifest) => {
+                // A container has its own programs and logins, and a script needs neither.
                 let here = task.request.docker.is_none() && !task.is_scripted();
                 if here {
                     let (profile, surroundings) = (self.profiles[place].as_ref(), &*self.variables);
@@ -142,6 +143,7 @@ fn used_up(
 ) -> Option<route::UsedUpLimit> {
     let limits = limits::remembered(manifest, profile, surroundings)?;
     let full = limits.windows.into_iter().filter(|it| it.used_percent.is_some_and(|used| used >= 100.0));
+    // The account is usable again when the last of its full windows resets.
     let last = full.max_by_key(|window| window.resets_at)?;
     Some(route::UsedUpLimit { window: last.name, resets_at: last.resets_at })
 }

@@ -73,7 +73,9 @@ impl Store {
         let lock =
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK));
         let lock = lock.map_err(failed)?;
+        // This may block, but each holder only reads and replaces one small file.
         lock.lock().map_err(failed)?;
+        // Read under the lock, or a change of another process in between would be lost.
         let mut memory = self.read()?;
         let changed = change(&mut memory);
         let written = serde_json::to_vec(&memory)

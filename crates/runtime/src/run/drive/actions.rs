@@ -21,6 +21,8 @@ impl ActiveRun {
                     // The engine may not have waited for the snapshot.
                     self.pending.preparation = None;
                     self.pending.replan = None;
+                    // Dropping the earlier agent ends what is left of its process tree. The counter was about its standard
+                    // input.
                     (self.pending.agent, self.pending.ending, self.pending.unread) = (None, false, 0);
                     self.pending.spawn = Some(self.drive.launch.spawn(attempt));
                 }
@@ -44,6 +46,7 @@ impl ActiveRun {
                     }));
                 }
                 RunAction::Replan => {
+                    // Taken, so a program that rejects the second plan too gets no third one.
                     self.pending.replan = Some(match self.drive.replanner.take() {
                         Some(replanner) => Box::pin(replanner.replan()),
                         None => Box::pin(std::future::ready(SecondPlan::unchanged())),

@@ -66,6 +66,7 @@ impl Drop for ActiveRun {
     /// Dropping the future of a run kills its agent. The journal records the end.
     fn drop(&mut self) {
         let Some(journal) = &mut self.drive.journal else { return };
+        // The engine may be in the middle of a step. The next run repairs this journal.
         if std::thread::panicking() {
             return;
         }
@@ -94,6 +95,7 @@ impl Drop for ActiveRun {
         let dir = journal.dir().to_owned();
         drop(std::mem::take(&mut self.drive.side_files));
         // Dropping the writer releases its lock. The agent is being killed, and its last output is not read.
+        // The repair below takes that lock.
         self.drive.journal = None;
         match journal::repair(&dir, now.wall) {
             Ok(repaired) => repaired.appended.iter().for_each(|event| self.digest.event(event)),
@@ -129,6 +131,7 @@ pub(super) fn write(journal: &mut Writer, mut events: Vec<Event>, pending: &mut 
     if events.is_empty() {
         return events;
     }
+    // `closing` counts the lost events by the distance to the last number on file, and writes them as a `gap`.
     let first = journal.last_seq() + 1 + pending.lost;
     for (event, seq) in events.iter_mut().zip(first..) {
         event.seq = seq;

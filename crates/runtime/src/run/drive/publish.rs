@@ -47,6 +47,8 @@ impl ActiveRun {
             Some(sender) => {
                 // Subscribers still get an end that could not be written.
                 let on_file = sender.has_journal() && !self.pending.given_up;
+                // While older events wait in the backlog, newer ones queue behind them. Otherwise the subscriber would get
+                // them out of order.
                 if on_file && self.pending.backlog.is_empty() {
                     sender.put(events);
                 } else {

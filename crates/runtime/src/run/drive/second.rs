@@ -11,6 +11,7 @@ impl ActiveRun {
     pub(super) fn take_second_plan(&mut self, second: SecondPlan) {
         let SecondPlan { replanned, start } = second;
         if let Some(start) = start {
+            // Before `Replanned`: the engine then spawns an attempt, and takes its command from here.
             self.drive.launch.replace_rest(start.command);
             self.drive.side_files.absorb(start.cleanup);
             if let Some(journal) = self.drive.journal.as_mut().filter(|_| !self.pending.closing) {

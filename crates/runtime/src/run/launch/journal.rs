@@ -35,6 +35,7 @@ fn journal_home(task: &Task, session: &SessionId, cleanup: &mut Cleanup) -> Resu
         JournalChoice::Default => Home::of(task.variables())?,
         JournalChoice::Temporary => {
             let dir = temporary::place(session);
+            // Before the directory exists, so that it is removed also if creating the journal fails halfway.
             cleanup.add(dir.clone());
             Home::at(dir)
         }

@@ -92,6 +92,7 @@ impl Replanner {
         };
         let mut degraded = std::mem::take(&mut invocation.degraded);
         degraded.extend(known.degraded(&invocation.format));
+        // The help lacks nothing that the plan uses, or could not be read. A second plan would be the same.
         if degraded.is_empty() {
             return SecondPlan::unchanged();
         }

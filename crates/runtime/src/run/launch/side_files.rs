@@ -47,6 +47,7 @@ impl SideFiles {
             return Err(Error::NotText { path: dir.clone() });
         }
         let made = if self.in_session {
+            // Before a file is written, so that a failure halfway still removes the directory.
             cleanup.add(dir.clone());
             host::private_dir(dir)
         } else {

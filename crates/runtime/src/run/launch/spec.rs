@@ -44,6 +44,7 @@ impl RunSpec {
         if task.script.is_none() && !task.cast.is_empty() {
             task.script = Some(task.cast.take(driver.name(), driver.name()));
         }
+        // Before `completed`, which copies the request with the id in it.
         resumed::translate(task, driver.name())?;
         let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
         let mut known = known_program(task, driver.manifest());

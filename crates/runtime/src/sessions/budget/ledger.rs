@@ -263,6 +263,7 @@ impl Tally {
     }
 
     fn past(mut self, ledger: &Ledger) -> io::Result<Past> {
+        // The current runs are listed before the lines are read: a run that ends in between is in both, and counts once.
         let amounts = self.look(ledger, &ledger.running(None)?)?;
         Ok(Past { amounts, ..self.past })
     }

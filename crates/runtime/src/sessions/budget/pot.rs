@@ -121,6 +121,7 @@ impl Clone for Share {
 impl Share {
     fn join(accounts: watch::Sender<Accounts>, limits: Amounts) -> Self {
         let mut number = 0;
+        // A new seat has used nothing, so no other task has to wake up.
         accounts.send_if_modified(|all| {
             number = all.next;
             all.next += 1;

@@ -76,6 +76,8 @@ impl Running {
             return Ok(());
         }
         let Some(id) = self.line.id() else { return Ok(()) };
+        // Lock before the first publication: another process takes a published usage with a free lock for that of a killed
+        // run.
         if self.lock.is_none() {
             let path = self.ledger.running_lock(id);
             path.parent().map_or(Ok(()), host::private_dir)?;
@@ -159,6 +161,7 @@ pub(crate) fn sweep(home: &Home, unfinished: &HashSet<String>) -> io::Result<()>
         };
         // Check again now: the run that held the lock may have ended meanwhile and written its line.
         if let Some(line) = ledger.running_line(&id) {
+            // The run may have been killed after it wrote its line, and before it removed this file.
             if !ledger.has(&id)? {
                 ledger.add(&line)?;
             }

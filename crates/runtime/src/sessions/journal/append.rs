@@ -76,6 +76,7 @@ impl Append {
         self.dirty = true;
         if let Err(error) = self.file.write_all_at(bytes, self.len) {
             // A part may be on file. The disk is probably full, but truncating still works.
+            // Set it before the cut, which clears it. If the cut fails too, the next append cuts again.
             self.torn = true;
             self.cut(self.len)?;
             return Err(self.failed("write", error));
@@ -116,6 +117,7 @@ impl Append {
         // Long sessions take few large steps, the many short ones take small steps.
         let generous = wanted + self.len.clamp(64 << 10, 1 << 20);
         match self.promise(generous) {
+            // The generous step may not fit where the needed one still does.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 self.promise(wanted).map_err(|error| self.failed("reserve room in", error))
             }
@@ -128,6 +130,8 @@ impl Append {
         use rustix::fs::{FallocateFlags, fallocate};
         use rustix::io::Errno;
         match fallocate(&*self.file, FallocateFlags::KEEP_SIZE, self.len, end - self.len) {
+            // The file system has no `fallocate` (fallocate(2)). Count the space as reserved, so that no later write tries
+            // again.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
                 self.reserved = end;
                 Ok(())
@@ -146,6 +150,8 @@ impl Append {
     pub(super) fn release(&mut self) -> Result<(), JournalError> {
         if self.reserved > self.len {
             let dirty = self.dirty;
+            // Setting the length frees the blocks that `fallocate` reserved behind it. That changes no data, so there is
+            // nothing new to sync.
             self.cut(self.len)?;
             self.dirty = dirty;
         }
@@ -180,5 +186,6 @@ pub(super) fn create_private(path: &Path) -> Result<File, JournalError> {
 /// Creates a directory for its owner alone, whatever the umask is. It must not exist.
 pub(super) fn create_private_dir(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().mode(DIR_MODE).create(path)?;
+    // The umask may have removed bits of the mode (umask(2)).
     std::fs::set_permissions(path, Permissions::from_mode(DIR_MODE))
 }

@@ -95,6 +95,7 @@ impl Home {
     pub fn session_dir(&self, id: &SessionId) -> Result<PathBuf, JournalError> {
         let text = id.as_str();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        // A leading dot would allow `..`, and it marks a session that is being removed (`.removed-...`).
         if text.is_empty() || text.starts_with('.') || text.len() > 128 || !text.bytes().all(plain) {
             return Err(JournalError::BadId { id: text.to_owned() });
         }
@@ -127,6 +128,7 @@ impl Home {
         for entry in entries {
             let entry = entry.map_err(|error| JournalError::read("list", &dir, error))?;
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // A removal that was interrupted leaves `.removed-...`.
             if is_dir && !entry.file_name().as_encoded_bytes().starts_with(b".") {
                 dirs.push(entry.path());
             }
@@ -163,6 +165,7 @@ impl Home {
         let dir = self.session_dir(id)?;
         self.check()?;
         let sessions = self.sessions_dir();
+        // Try first: the directories above nearly always exist.
         for attempt in [CreateAttempt::First, CreateAttempt::Second] {
             match create_private_dir(&dir) {
                 Ok(()) => return Ok(dir),

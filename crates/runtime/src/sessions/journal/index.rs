@@ -185,6 +185,7 @@ impl Index {
         let Some(file) = &mut self.file else { return Ok(None) };
         while self.filled < RECORD {
             match file.read(&mut self.part[self.filled..]) {
+                // Keep the bytes read so far: the writer may be in the middle of this record.
                 Ok(0) => return Ok(None),
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

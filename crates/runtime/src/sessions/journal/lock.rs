@@ -38,6 +38,7 @@ impl Lock {
     /// Returns whether a process holds the lock.
     pub(super) fn is_taken(dir: &Path) -> Result<bool, JournalError> {
         let path = dir.join(EVENTS_FILE);
+        // Opened anew, so this also sees a lock of this process: an `flock` belongs to the open file (flock(2)).
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),

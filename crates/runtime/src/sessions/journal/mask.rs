@@ -97,6 +97,7 @@ impl Mask {
     fn undecided(&self, bytes: &[u8]) -> usize {
         let longest_beginning = |form: &Finder<'static>| {
             let needle = form.needle();
+            // One byte less than the secret: a complete one is found and masked, only a beginning is undecided.
             let most = bytes.len().min(needle.len() - 1);
             let window = bytes.len() - most;
             let mut starts = memchr::memchr_iter(needle[0], &bytes[window..]);
@@ -110,6 +111,8 @@ impl Secret {
     fn new(plain: &[u8]) -> Self {
         let mut forms: Vec<Vec<u8>> = vec![plain.to_vec()];
         if let Ok(text) = std::str::from_utf8(plain) {
+            // An agent prints a tool's input as JSON, often as a string inside JSON. Some writers also escape the slash, or
+            // all that is not ASCII.
             let once = json(text);
             let twice = json(&once);
             let slashes = once.replace('/', "\\/");

@@ -172,6 +172,7 @@ impl Runner {
     pub fn is_there(self) -> bool {
         match (started(&self.pid.to_string()), self.started) {
             (Some(now), Some(then)) => now == then,
+            // A runner of a system that does not report start times: its pid alone has to do.
             (now, _) => now.is_some(),
         }
     }
@@ -180,6 +181,7 @@ impl Runner {
 /// Reads when a process started. The name of its program comes before, in parentheses, and may hold anything.
 fn started(process: &str) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Field 22, `starttime` (proc_pid_stat(5)). The first field behind the name is number 3.
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
@@ -205,6 +207,7 @@ pub(super) enum Durability {
 /// This is how an abort mark reaches a runner: setting it changes nothing else, and the runner's own changes keep it.
 pub fn update_meta(dir: &Path, change: impl FnOnce(&mut SessionMeta)) -> Result<SessionMeta, JournalError> {
     // The directory is the lock for this: `lock` itself is held by the runner as long as it lives.
+    // Lock order: the runner's lock on `events.jsonl`, which a repair and a writer hold here, then the directory.
     let guard = File::open(dir).map_err(|error| JournalError::open(dir, dir, error))?;
     guard.lock().map_err(|error| JournalError::io("lock", dir, error))?;
     let changed = SessionMeta::read(dir).and_then(|mut meta| {
@@ -232,6 +235,7 @@ pub(super) fn write(dir: &Path, meta: &SessionMeta, durability: Durability) -> R
         }
         return Err(error);
     }
+    // The rename itself is durable only when the directory is synced (fsync(2)).
     if durability == Durability::Disk {
         sync_dir(dir)?;
     }
@@ -242,6 +246,7 @@ pub(super) fn write(dir: &Path, meta: &SessionMeta, durability: Durability) -> R
 fn replace(new: &Path, text: &[u8], durability: Durability, path: &Path) -> Result<(), JournalError> {
     let mut file = create_private(new)?;
     file.write_all(text).map_err(|error| JournalError::io("write", new, error))?;
+    // Before the rename: after a loss of power the name must not lead to an empty file.
     if durability == Durability::Disk {
         file.sync_all().map_err(|error| JournalError::io("sync", new, error))?;
     }

@@ -189,6 +189,7 @@ impl Reader {
 
 /// Reads the number of an event without reading the rest, where the line has our own form.
 pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
+    // Our lines have the number near their beginning. A match further on may be inside a text.
     let at = memchr::memmem::find(&line[..line.len().min(64)], b"\"seq\":")? + 6;
     let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&line[at..at + digits]).ok()?.parse().ok()

@@ -41,6 +41,7 @@ impl Records {
         if self.waiting.len() >= TOGETHER * RECORD {
             self.write()?;
         }
+        // Create the file here, and not in `write`: a full disk shows before the bytes are written.
         let file = match &mut self.file {
             Some(file) => file,
             None => {

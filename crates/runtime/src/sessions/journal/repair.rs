@@ -128,6 +128,7 @@ pub(crate) fn repair_leaving(
     if report.cut_events > 0 || !report.appended.is_empty() {
         events.replace_tail(end, &lines(&report.appended)?)?;
     }
+    // Zeros in the place of the lost bytes keep every later offset valid.
     for lost in &report.missing {
         Append::open(raw_path(dir, lost.file))?.cut(lost.end)?;
     }
@@ -143,6 +144,7 @@ pub(crate) fn repair_leaving(
             meta.provider_version = version.or(meta.provider_version.take());
         })?;
     }
+    // Before the mark is removed: if this process is killed here, the next repair runs `last` again.
     last(&meta);
     unfinished::unmark(dir)?;
     if report.has_gap() || was_open {
@@ -187,6 +189,7 @@ impl JournalSummary {
         let mut told = Self::default();
         while let Some(line) = reader.next_line()? {
             match serde_json::from_slice::<Event>(line) {
+                // An event out of order is as invalid as a broken line: `Reader::seek` relies on rising numbers.
                 Ok(event) if event.seq == told.last_seq + 1 => told.take(event),
                 Ok(_) | Err(_) => {
                     told.cut_lines = 1;
@@ -239,6 +242,7 @@ impl JournalSummary {
     /// Returns the final state of the session.
     fn final_state(&self) -> SessionState {
         match self.state {
+            // The runner may have been killed between this state and the end of the session.
             Some(SessionState::Completed) if self.ended => SessionState::Completed,
             _ => SessionState::Failed,
         }
@@ -270,6 +274,7 @@ impl JournalSummary {
         }
         if self.turn_is_open {
             let mut used = self.count.usage().filter(|usage| usage.total() > 0);
+            // A killed run has spent money too. Without a report of usage, estimate it from the text.
             if used.is_none() && self.said_chars > 0 {
                 let estimated = usage::estimate(0, self.said_chars);
                 used = Some(estimated);
@@ -365,6 +370,7 @@ fn keep_damaged(dir: &Path, from: u64) -> Result<(), JournalError> {
     let sought = input.seek(SeekFrom::Start(from));
     sought.map_err(|error| JournalError::read("read", &source, error))?;
     let mut output = create_private(&target)?;
+    // On disk before the caller cuts these lines from the journal.
     let copied = std::io::copy(&mut input, &mut output).and_then(|_| output.sync_all());
     copied.map_err(|error| JournalError::io("write", &target, error))
 }

@@ -90,6 +90,7 @@ fn kind_of(name: &OsStr) -> Option<Kind> {
 }
 
 fn is_left(path: &Path, kind: &Kind, now: SystemTime) -> io::Result<bool> {
+    // Not `metadata`: every user may put a link into the temporary directory, and the sweep must not follow it.
     let meta = std::fs::symlink_metadata(path)?;
     let old = now.duration_since(meta.modified()?).is_ok_and(|age| age > NEW);
     if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() || !old {

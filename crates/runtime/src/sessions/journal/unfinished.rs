@@ -18,11 +18,13 @@ pub(super) const OPEN_DIR: &str = "open";
 pub(super) fn mark(dir: &Path) -> Result<(), JournalError> {
     let Some(path) = path(dir) else { return Ok(()) };
     match create_private(&path) {
+        // The first session of this home: the directory of the marks does not exist yet.
         Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
         other => return other.map(drop),
     }
     if let Some(marks) = path.parent() {
         match create_private_dir(marks) {
+            // Another process may have created it meanwhile.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(JournalError::io("create", marks, error));
             }

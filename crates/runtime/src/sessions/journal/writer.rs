@@ -78,6 +78,7 @@ impl Writer {
         let mut events = Append::create(dir.join(EVENTS_FILE))?;
         let lock = Lock::take(&dir, &events)?;
         events.reserve(RESERVE)?;
+        // After the lock: another process cleans up a session that is marked and not locked.
         unfinished::mark(&dir)?;
         // Last, because this file makes the directory a session.
         meta::write(&dir, &meta, Durability::Process)?;
@@ -125,6 +126,7 @@ impl Writer {
         let used = self.used();
         let limit = self.options.quota;
         let needed = (bytes.len() + bytes.len().div_ceil(LONGEST) * RECORD) as u64;
+        // The agent's bytes must not use the space of the closing events.
         if used + needed + RESERVE > limit {
             return Err(JournalError::QuotaExceeded { limit });
         }
@@ -137,6 +139,7 @@ impl Writer {
                 slot.insert(Raw { file, masked: MaskedStream::default(), held_since: at })
             }
         };
+        // Count the bytes that are held back: spans refer to the agent's stream, not to the file as it is now.
         let offset = slot.file.len() + slot.masked.held() as u64;
         if self.options.mask.is_empty() {
             for piece in bytes.chunks(LONGEST) {
@@ -145,12 +148,14 @@ impl Writer {
             return Ok(offset);
         }
         let (piece, next) = slot.masked.feed(&self.options.mask, bytes);
+        // Before the append. If that fails, the part of a secret that a flush wrote is masked already.
         if let Some(rewrite) = &piece.rewrite {
             slot.file.overwrite(rewrite, slot.file.len() - rewrite.len() as u64)?;
         }
         for piece in piece.append.chunks(LONGEST) {
             append_raw(&mut slot.file, &mut self.index, file, at, piece)?;
         }
+        // Only now: after a failed write the earlier state still describes the file.
         slot.masked = next;
         slot.held_since = at;
         Ok(offset)
@@ -170,12 +175,14 @@ impl Writer {
     pub fn events(&mut self, events: &[Event]) -> Result<(), JournalError> {
         let Some(last) = events.last() else { return Ok(()) };
         self.serialise(events)?;
+        // Bytes before events: an event on file must not refer to bytes that are not there.
         self.flush_raw(events)?;
         let limit = self.options.quota;
         let len = self.buffer.len() as u64;
         if self.used() + len + RESERVE > limit {
             return Err(JournalError::QuotaExceeded { limit });
         }
+        // Reserve first. On a full disk this fails before anything is written.
         self.events.reserve(len + RESERVE)?;
         self.events.append(&self.buffer)?;
         self.last_seq = last.seq;
@@ -209,10 +216,12 @@ impl Writer {
         }
         for (event, seq) in events.iter_mut().zip(self.last_seq + 1..) {
             event.seq = seq;
+            // Some bytes may be among the lost ones, and a span of them would point behind the end of the file.
             event.raw = event.raw.filter(|span| self.has(*span));
         }
         self.serialise(&events)?;
         let limit = self.options.quota;
+        // Without `RESERVE`: it was reserved for these events.
         if self.used() + self.buffer.len() as u64 > limit {
             return Err(JournalError::QuotaExceeded { limit });
         }
@@ -224,6 +233,7 @@ impl Writer {
     /// Changes the description of the session. Keeps changes of other processes, such as an abort mark.
     pub fn set_meta(&mut self, change: impl FnOnce(&mut SessionMeta)) -> Result<(), JournalError> {
         self.meta = meta::update_meta(&self.dir, change)?;
+        // After the final state is on file. A kill in between leaves the mark, and the next cleanup removes it.
         if meta::is_final(self.meta.state) {
             unfinished::unmark(&self.dir)?;
         }
@@ -242,6 +252,7 @@ impl Writer {
 
     /// Returns the work of [`Self::sync`], for a thread that may wait for the disk.
     pub fn pending_sync(&mut self) -> Result<PendingSync, JournalError> {
+        // Write everything before the files are collected: `take_dirty` marks a file as synced.
         self.flush_all_raw()?;
         self.index.write()?;
         let raw = self.raw.iter_mut().flatten().filter_map(|raw| raw.file.take_dirty());
@@ -349,6 +360,7 @@ fn append_raw(
     at: SystemTime,
     bytes: &[u8],
 ) -> Result<(), JournalError> {
+    // The space for the record first: when the bytes are on file, adding their record must not fail.
     index.make_room()?;
     let start = raw.len();
     raw.append(bytes)?;
@@ -368,6 +380,7 @@ pub struct PendingSync {
 impl PendingSync {
     /// Syncs the raw files first, then their index, then the events.
     pub fn run(self) -> Result<(), JournalError> {
+        // In this order, so that after a loss of power no record and no event refers to missing bytes.
         for (file, path) in &self.files {
             file.sync_data().map_err(|error| JournalError::io("sync", path, error))?;
         }

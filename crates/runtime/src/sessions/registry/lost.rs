@@ -67,6 +67,7 @@ async fn settle(
     prices: &[Row],
     variables: &Surroundings,
 ) -> Result<Option<SessionId>, RegistryError> {
+    // First, because these files may have secrets: an error further below must not keep them on disk.
     let files = dir.join(SIDE_FILES);
     match std::fs::remove_dir_all(&files) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -87,6 +88,7 @@ async fn settle(
             return Ok(None);
         }
     };
+    // Before the repair, whose events name the processes that are left.
     let mut leaked = end_strays(&meta.id).await?;
     if let Some(container) = &meta.container {
         leaked.extend(end_inside(&meta, container, variables).await?);

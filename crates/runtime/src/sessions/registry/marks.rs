@@ -56,6 +56,7 @@ pub(super) fn set(home: &Home, key: &str, abort: &Abort) -> Result<(), JournalEr
     let mark = Mark { key: key.to_owned(), abort: abort.clone() };
     let text = serde_json::to_vec(&mark).map_err(|error| io_error("write", &path, error.into()))?;
     // Replace the file, so that the time stamp of the directory changes each time.
+    // The process id in the name: two processes must not write to the same new file.
     let new = path.with_extension(format!("{}-new", std::process::id()));
     host::private_dir(&board(home)).map_err(|error| io_error("create", &board(home), error))?;
     host::private_file(&new, &text).map_err(|error| io_error("write", &new, error))?;
@@ -90,6 +91,7 @@ pub(super) fn clear(home: &Home, key: &str) -> Result<(), JournalError> {
 pub(super) fn announce(home: &Home) -> Result<(), JournalError> {
     let board = board(home);
     host::private_dir(&board).map_err(|error| io_error("create", &board, error))?;
+    // Creating and removing a file changes the time stamp of the directory. That is the announcement.
     let path = board.join(format!("look-{}", std::process::id()));
     host::private_file(&path, b"").map_err(|error| io_error("write", &path, error))?;
     std::fs::remove_file(&path).map_err(|error| io_error("remove", &path, error))

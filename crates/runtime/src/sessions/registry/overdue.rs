@@ -18,6 +18,7 @@ const TICK: u64 = 10;
 pub(super) fn is_abandoned(meta: &SessionMeta, wall: Timestamp, up: Option<&BootMoment>) -> bool {
     let Some(limit) = meta.limit_ms.map(|limit| limit.plus(ABANDONED)) else { return false };
     match (&meta.registered_up, up) {
+        // Two readings of CLOCK_BOOTTIME compare only within one boot of one machine.
         (Some(then), Some(now)) if then.boot == now.boot => now.up_ms > then.up_ms.plus(limit),
         // A runner on another machine shares the directory; that machine ends it.
         (Some(_), Some(_)) => false,
