@@ -92,6 +92,7 @@ impl SuiteTotals {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunTotals> {
+        // A case that panicked must not hide the totals of the others.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,6 +110,7 @@ fn read_words(file: &Path, vocabulary: &mut BTreeSet<String>) {
             });
         }
     }
+    // The output may be one document over several lines.
     if !any && let Ok(value) = serde_json::from_str(&text) {
         novelty::each_path(&value, &mut |path| {
             vocabulary.insert(path.to_owned());

@@ -136,6 +136,7 @@ impl CasePlace {
     /// Gives a task the mode, or the next freer one that the program has.
     fn allow(&self, task: Task, mode: PermissionMode) -> Task {
         let modes = &self.context.subject.manifest.permission;
+        // A program may refuse its freest mode as root unless a variable is set (`root_env` in its manifest).
         let root = rustix::process::getuid().is_root();
         let had = |it: &PermissionMode| modes.get(it).is_some_and(|how| how.refused.is_none());
         let mode = PermissionMode::ALL.into_iter().filter(|it| *it >= mode).find(had).unwrap_or(mode);
@@ -207,6 +208,7 @@ impl CasePlace {
         let control = turn.control();
         let (mut events, mut times, mut deltas) = (Vec::new(), Vec::new(), 0);
         let mut stopped = None;
+        // A new file and an open request cause no event, so the condition is also checked by time.
         let mut look = tokio::time::interval(Duration::from_millis(20));
         loop {
             tokio::select! {

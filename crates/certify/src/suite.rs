@@ -95,6 +95,7 @@ pub async fn certify(plan: SuitePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -
                 continue;
             }
             let dir = plan.scratch.join(case.name);
+            // Shorter than the limit of the case: the run's own deadline has to come first, or the case could not judge it.
             let patience = LIMIT * case.runs - LIMIT / 5;
             let context = CaseContext {
                 subject: Arc::clone(&subject),
@@ -106,6 +107,7 @@ pub async fn certify(plan: SuitePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -
             };
             let (gate, news) = (Arc::clone(&gate), news.clone());
             trying.spawn(async move {
+                // It fails only if the semaphore is closed, which does not happen.
                 let _permit = gate.acquire_owned().await;
                 // The receiver is gone only when the suite itself is dropped.
                 let _ = news.send(case.name);
@@ -126,6 +128,7 @@ pub async fn certify(plan: SuitePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -
                 }
             }
         }
+        // Count after the first round only: the connections of the second round are refused on purpose.
         refused_connections.get_or_insert_with(seclusion::attempts_at_closed_ports);
     }
 

@@ -24,6 +24,7 @@ pub(crate) fn begin() -> Result<(), CommandError> {
         CommandError::new(Fault::Usage, format!("{VARIABLE}={wanted} is not a log level"))
             .hint("use off, error, warn, info, debug or trace")
     })?;
+    // The ids of spans begin at 1: `Id::from_u64` panics on 0.
     let log = LineLogger { level, spans: AtomicU64::new(1) };
     tracing::subscriber::set_global_default(log)
         .map_err(|error| CommandError::new(Fault::Internal, "could not start the log").caused_by(error))

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     bowline::init_lazily();
     let result = match Args::try_parse() {
         Ok(Args { command: Some(Command::PracticeAgent(args)) }) => {
+            // Before the panic hook and the log: the practice agent prints in the format of an agent.
             return bowline_practice::main(args.args.into_iter());
         }
         Ok(args) => guarded(args),
@@ -84,5 +85,6 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::PracticeAgent(_) => Ok(()),
         Command::Dialects(args) => commands::providers::dialects(&args, &mut stdout),
     };
+    // A `BufWriter` that is dropped ignores the error of its last write, so flush it here.
     result.and_then(|()| stdout.flush())
 }

@@ -26,6 +26,7 @@ const PLENTY_OF_THREADS: u64 = 4096;
 
 /// Returns an error if a limit is too low.
 pub(crate) fn check() -> Result<(), CommandError> {
+    // Any limit of the address space is tried: no number shows beforehand whether the stacks fit.
     let at_least = |resource, plenty| getrlimit(resource).current.is_none_or(|limit| limit >= plenty);
     if at_least(Resource::Nofile, PLENTY)
         && at_least(Resource::Nproc, PLENTY_OF_THREADS)
@@ -49,11 +50,13 @@ pub(crate) fn check() -> Result<(), CommandError> {
 
 fn files() -> io::Result<()> {
     let one = File::open("/dev/null")?;
+    // dup(2) takes a descriptor as open(2) does, without the file system.
     let others: io::Result<Vec<File>> = (1..FILES).map(|_| one.try_clone()).collect();
     others.map(drop)
 }
 
 fn threads() -> io::Result<()> {
+    // RLIMIT_NPROC counts threads that exist at the same time (getrlimit(2)). The lock keeps each one until all are started.
     let gate = Arc::new(Mutex::new(()));
     // No thread panics while it holds the lock.
     let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,6 +66,7 @@ fn threads() -> io::Result<()> {
     };
     let mut begun = Vec::new();
     let failed = (0..THREADS).find_map(|_| waits().map(|thread| begun.push(thread)).err());
+    // Before the joins: the threads wait for this lock.
     drop(closed);
     for thread in begun {
         // The thread does nothing that could panic.

@@ -101,6 +101,7 @@ impl ProcessSignals {
                 && controls.iter().all(Control::is_over)
             {
                 // The agents have ended; only the output is left to stop.
+                // In a task of its own, so that this loop stays free for the next signal.
                 tokio::spawn(leave_soon(how));
                 continue;
             }
@@ -114,6 +115,7 @@ impl ProcessSignals {
                 }
                 SignalAction::Stop(how) => {
                     controls.iter().for_each(Control::kill);
+                    // The time since the first kill counts, not since the latest signal.
                     let since = killed.get_or_insert_with(tokio::time::Instant::now);
                     if since.elapsed() > LEAVE_AFTER {
                         leave(how);
@@ -134,6 +136,8 @@ async fn hangup(signal: &mut Option<Signal>) {
 
 /// Returns whether this process was started with SIGHUP ignored, as `nohup` does.
 fn ignores_hangup() -> bool {
+    // sigaction(2) needs `unsafe`, which only the crate `process` may use. proc(5) has the same mask. Without /proc, hangups
+    // are handled.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     // The lowest bit is SIGHUP.

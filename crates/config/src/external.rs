@@ -161,6 +161,7 @@ fn settings(program: &ExternalCli) -> Vec<ClaimKind> {
 /// Says what is wrong in a part of the file that begins at a place.
 fn wrong(source: &ConfigSource, begin: (usize, usize), error: &serde_json::Error) -> ConfigError {
     let what = error.to_string();
+    // serde_json appends a place, which counts from the entry and not from the file.
     let what = what.split(" at line ").next().unwrap_or_default().to_owned();
     let column = if error.line() <= 1 { begin.1 + error.column().saturating_sub(1) } else { error.column() };
     let line = begin.0 + error.line().saturating_sub(1);

@@ -111,6 +111,7 @@ impl Config {
     ) -> Result<Self, Vec<ConfigError>> {
         let mut project = ProjectReader::new(trust, TrustStore::of(&places));
         let settings = Settings::read(&places, variable, &mut project);
+        // Settings with a mistake have no limit. The router's file is read nevertheless, so that its mistakes are reported too.
         let longest = settings.as_ref().ok().and_then(|settings| settings.span("run.timeout"));
         let router = router_of(&places, variable, longest, &mut project);
         match (settings, router) {
@@ -192,6 +193,7 @@ fn router_of(
     };
     let Some(path) = places.project_router() else { return own() };
     let Some(source) = project.source(&path)? else { return own() };
+    // From the same bytes that are parsed below: a second read could return another content than the one that was checked.
     let claimed = claims::of_file(&source)?;
     if project.is_trusted(&source, &claimed.programs) {
         let mut theirs = router::read(&source, Reading::Whole(FileOwner::TrustedProject, variable))?;

@@ -46,6 +46,7 @@ impl Places {
     pub fn from_variables(cwd: Option<PathBuf>, get: impl Fn(&str) -> Option<OsString>) -> Self {
         // Without `..` and symbolic links, so that the directories above it are those that the kernel has.
         let cwd = cwd.map(|cwd| project::canonical(&cwd));
+        // The XDG Base Directory Specification requires programs to ignore relative paths.
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute("HOME");
         let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));

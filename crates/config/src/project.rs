@@ -126,6 +126,7 @@ pub(super) fn program_within(base: &Path, dir: &Path, program: &str) -> Option<P
     let path = Path::new(program);
     // A bare name is looked for on PATH.
     let is_path = path.is_absolute() || path.components().count() > 1;
+    // `components` removes `.`, but keeps `..`: with symbolic links only the kernel knows where that leads.
     let full: PathBuf = dir.join(path).components().collect();
     let within = path.is_relative() || !pin_path(base, &full).is_absolute();
     (is_path && within).then_some(full)

@@ -113,6 +113,7 @@ impl RouterParser {
             }
             reader.finish(&budgets, "`budgets`")?;
         }
+        // After the other parts: keys of the variants fill in what `routing` leaves open, and change the priority of entries.
         router.variants(&reader, &mut fields)?;
         reader.finish(&fields, "a router's file")?;
         Ok(router.0)

@@ -110,6 +110,8 @@ impl Settings {
         project: &mut ProjectReader,
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
+        // In rising precedence: each value replaces the one before it. The user's file comes before the project's, whose values
+        // `allowed` compares with the user's.
         if let Some(path) = places.user_settings().filter(|path| path.exists()) {
             settings.source(&ConfigSource::read(&path)?, SettingsOwner::User)?;
         }
@@ -126,6 +128,7 @@ impl Settings {
             let Some((name, value)) = key.env.and_then(|name| Some((name, variable(name)?))) else {
                 continue;
             };
+            // `NAME= command` is the shortest way to do without a variable for one command.
             if value.trim().is_empty() {
                 continue;
             }
@@ -236,6 +239,7 @@ impl Settings {
             SettingsOwner::TrustedProject => budget || full == "run.permission",
         };
         let usual = Some(key.default).filter(|usual| !usual.is_empty());
+        // Without a value of the user, the default is the bound.
         let set = self.text(full).or(usual).and_then(amount);
         match set.zip(amount(value)) {
             Some((set, new)) if bounded && set == new => Allowance::Lower,
@@ -319,6 +323,8 @@ impl Settings {
             let price = |part: &str| self.parsed::<f64>(&format!("prices.{model}.{part}"));
             let input = price("input").or(shipped.map(|it| it.input))?;
             let cached = |part: &str, shipped: Option<f64>| {
+                // The built-in price of the cache belongs to the built-in price of the prompt. Beside a price of the user it
+                // means nothing.
                 price(part).or(shipped.filter(|_| price("input").is_none())).unwrap_or(input)
             };
             Some(prices::Row {

@@ -60,6 +60,7 @@ impl ConfigSource {
             return Ok(Err(owner));
         }
         let mut text = String::new();
+        // The size in `meta` is no limit: the file may grow, and some file systems report 0.
         file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
         if text.len() as u64 > LONGEST {
             return Err(wrong("is larger than 1 MiB"));

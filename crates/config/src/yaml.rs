@@ -93,6 +93,7 @@ impl YamlReader<'_> {
         parser: &mut Parser<'i, saphyr_parser::StrInput<'i>>,
         depth: usize,
     ) -> Result<Node, ConfigError> {
+        // This function is recursive, so a file with deep nesting could overflow the stack.
         if depth > DEEPEST {
             return Err(self.at(span, format!("it is nested deeper than {DEEPEST} levels")));
         }

@@ -85,6 +85,7 @@ impl BreakerState {
 impl Breaker {
     /// Returns whether requests may be sent.
     pub fn state(&self, now: Timestamp) -> BreakerState {
+        // A limit with a known reset time comes first: that time is exact, and `OPEN_FOR` is a guess.
         if let Some(until) = self.cools_until.filter(|until| *until > now) {
             return BreakerState::Cooling { until };
         }
@@ -110,6 +111,7 @@ impl Breaker {
 
     /// Records that the provider answered.
     pub fn answered(&mut self) {
+        // One answer clears everything, also a cool-down: the answer proves that the limit no longer holds.
         *self = Self::default();
     }
 
@@ -128,9 +130,11 @@ impl Breaker {
     /// Records that a request failed.
     pub fn failed(&mut self, failure: &Failure, now: Timestamp) {
         if matches!(failure.category, Category::RateLimit | Category::Quota) {
+            // The request itself waits for a shorter time (`retry`). Other requests need not avoid the provider for it.
             let named = retry::named_wait(failure, now).filter(|named| *named > retry::LONGEST_WAIT);
             self.cools_until = named.map(|named| now.after(named)).or(self.cools_until);
         }
+        // Read this before `abandoned` clears it.
         let tried = self.probe_since.is_some();
         self.abandoned();
         if !failure.category.may_fall_back() {
@@ -140,8 +144,10 @@ impl Breaker {
             }
             return;
         }
+        // Times in the future go as well: after the clock was set back they would count for longer than the window.
         self.failures.retain(|at| *at <= now && now < at.after(WINDOW));
         self.failures.push(now);
+        // One failed probe is enough: the provider has not recovered.
         if tried || self.failures.len() >= FAILURES {
             self.open_since = Some(now);
             self.failures.clear();

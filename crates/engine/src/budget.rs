@@ -169,6 +169,7 @@ impl BudgetGuard {
 
     /// Returns when the time limit is reached.
     pub fn deadline(&self) -> Option<Millis> {
+        // Once the limit is reported, its deadline is in the past and would fire again and again.
         let began = self.began.filter(|_| !self.limit_reported)?;
         let left = |limit: &BudgetLimit| {
             let before = limit.before.time.unwrap_or(Millis(0));
@@ -214,6 +215,8 @@ impl BudgetGuard {
         let open_estimated = open.is_some_and(|open| open.source == UsageSource::Estimated)
             || (self.estimated && !self.reported);
         let usage = open.map_or(self.ended, |open| self.ended.plus(&open.usage));
+        // An open turn without a reported cost adds nothing. The price list does not fill in a part: that would mix two
+        // sources.
         let cost = match (self.ended_cost, open.and_then(|open| open.cost_usd)) {
             (None, None) => None,
             (ended, open) => Some(ended.unwrap_or(0.0) + open.unwrap_or(0.0)),
@@ -225,6 +228,7 @@ impl BudgetGuard {
     /// Checks whether a limit is reached, including the open turn's usage.
     pub fn check(&mut self, open: Option<Spent>, model: Option<&str>) -> Option<BudgetFinding> {
         let counts = |limit: &BudgetLimit| limit.amounts.cost.is_some() || limit.amounts.tokens.is_some();
+        // The stop has begun. Usage that arrives meanwhile must not begin a second one.
         if self.limit_reported || !self.budget.limits.iter().any(counts) {
             return None;
         }
@@ -288,6 +292,7 @@ fn over(limit: &BudgetLimit, sum: &SpendSum, others: &Amounts) -> Option<String>
             format!("so far{together}, {basis}")
         }
     };
+    // `>=`, because the next model call would exceed it. With nothing spent, no limit is reached, not even one of 0.
     if let (Some(most), Some(cost)) = (amounts.cost, all.cost)
         && cost >= most
         && cost > 0.0

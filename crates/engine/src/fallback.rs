@@ -122,6 +122,7 @@ pub fn decide(end: &StreamEnd<'_>, wanted: StreamFallback, again: bool) -> Strea
             return StreamRule::Result;
         }
         Outcome::Failed => true,
+        // No error was reported, so the text may be the whole answer.
         Outcome::Truncated => false,
     };
     if end.has_text && !broken {
@@ -151,6 +152,7 @@ fn is_hopeless(failure: &Failure) -> bool {
             | Code::FlagRejected
             | Code::Unknown
     );
+    // A signal came from outside the program: the OOM killer, an operator, or our own ladder.
     !streams_fault || matches!(failure.exit, Some(Exit::Signal(_)))
 }
 

@@ -172,24 +172,29 @@ impl AttemptTraces<'_> {
     /// Judges an attempt that ended without success.
     pub(crate) fn footprint(&self) -> Footprint {
         let Self { seen, prompted, generates_only, shape, printed, timed_out, trouble, failure, .. } = *self;
+        // By its contract the program has no tools. A tool event disproves the contract.
         if generates_only {
             return if seen == Footprint::ToolRan { seen } else { Footprint::NoWork };
         }
+        // Events come first: no exit code and no error message can undo the work that they show.
         if seen.may_have_worked() {
             return seen;
         }
         if !prompted {
             return Footprint::PromptNotSent;
         }
+        // We ended the program, so its report is missing, or is about our signal.
         if trouble {
             return Footprint::Unexplained;
         }
         match failure {
+            // Every condition is needed: a wrong proof sends the prompt twice. Only lines would have shown earlier steps.
             Some(failure)
                 if shape == Shape::Lines && !printed && self.rejects_ours && is_usage_error(failure) =>
             {
                 Footprint::UsageError
             }
+            // A program that announces each step has begun none if it printed nothing.
             Some(_) if timed_out && !printed && self.steps == StepOutput::Announced => Footprint::NoWork,
             Some(failure) if names_reason(failure) && self.would_show_work(failure) => Footprint::NoWork,
             Some(_) | None => Footprint::Unexplained,

@@ -196,6 +196,7 @@ fn retry(
         });
     }
     let named = named_wait(attempt.failure, now);
+    // An earlier retry would meet the same limit. `limit` waits for it, if the caller wants that.
     if let Some(named) = named.filter(|named| *named > rules.longest_wait) {
         return not(format!(
             "not retried, because {named} is longer than the longest wait of {}",
@@ -205,6 +206,7 @@ fn retry(
     let (least, most) = rules.bounds(attempt.retries, named);
     let (after, words) = match wait {
         RetryWait::Drawn(dice) => {
+            // Never earlier than the time that the agent named: such a retry is known to fail.
             let after = rules.backoff(attempt.retries, dice).max(least);
             (after, after.to_string())
         }
@@ -238,6 +240,7 @@ fn limit(
     now: Timestamp,
     parts: &mut Vec<String>,
 ) -> Option<NextStep> {
+    // A server that is down may name a time too, but it has no limit that resets.
     let limited = matches!(attempt.failure.category, Category::RateLimit | Category::Quota);
     let named = named_wait(attempt.failure, now).filter(|_| limited)?;
     if !rules.wait_for_limit {
@@ -255,6 +258,7 @@ fn limit(
 /// Returns how long the agent has to be left alone, according to its failure.
 pub(crate) fn named_wait(failure: &Failure, now: Timestamp) -> Option<Millis> {
     let resets = failure.resets_at.map(|at| at.since(now));
+    // `None` is less than `Some`. Of two times the later one counts, because both have to pass.
     failure.retry_after_ms.max(resets)
 }
 
@@ -263,10 +267,12 @@ impl RetryRules {
     /// come back at the same moment.
     pub fn backoff(&self, retries: u32, dice: u64) -> Millis {
         let bound = self.bound(retries);
+        // Full jitter: from 0 to the bound, both included. `bound + 1` overflows for the largest bound.
         Millis(if bound == u64::MAX { dice } else { dice % (bound + 1) })
     }
 
     fn bound(&self, retries: u32) -> u64 {
+        // 16 doublings exceed every sensible `longest_wait`. A shift by 64 or more would overflow.
         self.first_wait.0.saturating_mul(1 << retries.min(16)).min(self.longest_wait.0)
     }
 

@@ -80,11 +80,13 @@ impl CandidateFacts {
         let cools = match self.breaker {
             BreakerState::Cooling { until } => Some(until),
             BreakerState::Closed | BreakerState::HalfOpen => None,
+            // Failures rule it out, and not a limit: waiting for a reset would not help.
             BreakerState::Open { .. } | BreakerState::Probing => return None,
         };
         match (cools, &self.limit) {
             (None, None) => None,
             (Some(until), None) => Some(Some(until)),
+            // Both have to pass. If one time is unknown, so is the later of the two.
             (cools, Some(limit)) => Some(limit.resets_at.map(|at| cools.map_or(at, |until| until.max(at)))),
         }
     }
@@ -377,6 +379,7 @@ fn problem(
         }
         let mut names: Vec<String> = Vec::new();
         let seen = |place: &&usize| candidates[**place].1.login == LoginState::Seen;
+        // A candidate that may not be logged in makes a model ambiguous only if no candidate is surely logged in.
         let any_seen = order.iter().any(|place| seen(&place));
         for place in order.iter().filter(|place| !any_seen || seen(place)) {
             let name = &candidates[*place].0.provider;
@@ -401,6 +404,7 @@ fn limited(
     let waiting =
         candidates.iter().zip(meant).enumerate().filter_map(|(place, ((candidate, facts), meant))| {
             let resets_at = facts.limited_until()?;
+            // If the candidate could be used without its limits, waiting for them helps.
             let free = CandidateFacts { breaker: BreakerState::Closed, limit: None, ..facts.clone() };
             skip_reason(ask, candidate, meant, &free, strongest).is_none().then_some((place, resets_at))
         });

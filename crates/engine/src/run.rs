@@ -187,6 +187,7 @@ impl Run {
 
     /// Handles one input, and adds the resulting events and actions to the step.
     pub fn handle(&mut self, input: RunInput<'_>, now: Now, step: &mut RunStep) {
+        // Dialects compute instants from this moment, such as the reset of a limit that the program names without a date.
         self.moment.at = now.wall;
         // Inputs may still be on their way when the run is over.
         if self.phase == RunPhase::Over {
@@ -276,6 +277,7 @@ impl Run {
         if self.plan.delay == Millis(0) {
             self.prepare(now, step);
         } else {
+            // The delay counts against the budget's time, but not against the run's timeout, which begins in `prepare`.
             self.guard.begins(now.up);
             self.phase = RunPhase::Waiting { until: now.up.plus(self.plan.delay) };
         }
@@ -301,6 +303,7 @@ impl Run {
         if let Err(why) = looked {
             self.plan.files = false;
             let text = format!("the changed files will be unknown: {why}");
+            // Do not emit it here: `first_attempt` emits all notices behind the change of state.
             self.plan.notices.push(Notice { level: Level::Warn, text, code: None });
         }
         self.first_attempt(now, step);
@@ -322,6 +325,7 @@ impl Run {
         self.watch.set_limits(self.plan.attempts[self.attempt].limits);
         self.watch.spawning(now.up);
         self.guard.begins(now.up);
+        // This opens the turn before the process exists, so that a failed start ends a turn as well.
         self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
         self.emit_decoded(now, step);
         step.actions.push(RunAction::Spawn(self.attempt));
@@ -349,6 +353,7 @@ impl Run {
         self.change_state(SessionState::Running, None, now, step);
         if let Some(ladder) = &mut self.ladder {
             // The run was stopped before the program ran.
+            // Kill it at once: a polite stop would give it time to begin the work.
             ladder.reached = LadderStep::Kill;
             ladder.next_at = now.up.plus(PATIENCE);
             step.actions.push(RunAction::KillTree);
@@ -363,6 +368,7 @@ impl Run {
         if self.phase != RunPhase::Spawning {
             return;
         }
+        // A stop that came first keeps its reason.
         self.ladder.get_or_insert(StopLadder::over(StopCause::Trouble(Box::new(failure))));
         self.judge(now, step);
     }

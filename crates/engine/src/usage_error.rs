@@ -35,10 +35,12 @@ const UNKNOWN: [&str; 11] = [
 
 /// Returns whether a program rejects one of these options at the beginning of standard error.
 pub(crate) fn rejects_ours(head: &[u8], program: &str, options: &[String]) -> bool {
+    // The cut at `HEAD` may split a character.
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines().map(str::trim).filter(|line| !line.is_empty());
     let Some(first) = lines.next() else { return false };
     let is_ours = |line: &str| names_ours(line, program, options);
+    // argparse prints its usage text first, and the error behind it.
     is_ours(first) || (starts_with(first, "usage:") && lines.any(is_ours))
 }
 
@@ -48,6 +50,7 @@ fn names_ours(line: &str, program: &str, options: &[String]) -> bool {
     let Some(phrase) = UNKNOWN.into_iter().find(|phrase| starts_with(complaint, phrase)) else {
         return false;
     };
+    // The plural of yargs: "Unknown arguments: a, b".
     let rest = complaint[phrase.len()..].trim_start_matches('s');
     match phrase {
         "invalid value" => rest.split_once(" for ").is_some_and(|(_, named)| all_ours(named, options)),

@@ -80,6 +80,7 @@ pub(crate) fn start(own_args: usize, traits: &[Trait], seconds: u64) -> Result<(
     let mut command = again(own_args)?;
     command.arg(FLAG).arg(seconds.to_string()).args(traits.iter().map(|it| it.as_str()));
     command.stdin(Stdio::null()).stderr(Stdio::piped());
+    // With the inherited pipe, the agent's reader sees no end of the file until this child exits (pipe(7)).
     command.stdout(if traits.contains(&Trait::HoldsStdout) { Stdio::inherit() } else { Stdio::null() });
     let mut child = command.spawn().map_err(|error| format!("could not start a child: {error}"))?;
     let stderr = child.stderr.take().ok_or("the child has no standard error")?;
@@ -131,6 +132,7 @@ pub(crate) fn play(child: &Child) -> ExitCode {
 fn played(child: &Child) -> Result<(), String> {
     let has = |it: Trait| child.traits.contains(&it);
     if has(Trait::Daemon) || has(Trait::Setsid) {
+        // setsid(2) fails only for the leader of a process group, and a spawned child is not one.
         rustix::process::setsid().map_err(|error| format!("could not start a session: {error}"))?;
     }
     if has(Trait::Daemon) {

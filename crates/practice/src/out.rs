@@ -71,6 +71,7 @@ impl Out {
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.flush();
         let null = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+        // dup2(2) leaves no gap. After a plain close(2), the next open(2) would get descriptor 1, and output would go there.
         rustix::stdio::dup2_stdout(&null)?;
         Ok(())
     }

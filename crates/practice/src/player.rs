@@ -304,6 +304,7 @@ impl Player<'_> {
     pub(crate) fn tool(&mut self, tool: Tool) -> Result<Outcome, Stop> {
         self.begin();
         self.limits()?;
+        // The guard ends with this block: `with` below takes the same lock.
         let call = {
             let mut show = self.lock();
             show.stage.calls += 1;
@@ -314,6 +315,7 @@ impl Player<'_> {
             stage.out.flush();
         });
         self.pause(250);
+        // The tool runs without the lock, which the handler of a signal needs to print the last lines.
         let outcome = match self.forbidden(&call) {
             Some(why) => {
                 self.lock().stage.denials.push(call.clone());
@@ -379,6 +381,7 @@ impl Player<'_> {
 
     /// Ends the turn if it has reached a limit.
     fn limits(&mut self) -> Result<(), Stop> {
+        // In a block of its own: `end` below takes the same lock.
         let (turns, cost) = {
             let show = self.lock();
             (show.stage.turns, show.stage.usage.cost())
@@ -457,6 +460,7 @@ impl Player<'_> {
 
     fn wait(&self, time: Duration) {
         self.lock().stage.out.flush();
+        // The guard above is dropped already, so a signal can be handled during the sleep.
         std::thread::sleep(time);
     }
 

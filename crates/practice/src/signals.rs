@@ -53,6 +53,7 @@ fn leave(signal: i32, show: &Arc<Mutex<Show>>) {
     let (sender, receiver) = mpsc::channel();
     let show = Arc::clone(show);
     let speak = move || {
+        // The player may hold this lock in a blocked write. `recv_timeout` below then gives up.
         let mut show = show.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Show { voice, stage } = &mut *show;
         let parting = voice.part(signal, stage);
@@ -64,6 +65,7 @@ fn leave(signal: i32, show: &Arc<Mutex<Show>>) {
     };
     let spoken =
         std::thread::Builder::new().spawn(speak).ok().and_then(|_| receiver.recv_timeout(LAST_WORDS).ok());
+    // A running command has a process group of its own, so the signal did not reach it.
     tools::end_work();
     match spoken.unwrap_or(usual(signal)) {
         Parting::Code(code) => std::process::exit(code),

@@ -125,6 +125,7 @@ pub(crate) fn absolute(cwd: &Path, name: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in cwd.join(name).components() {
         match part {
+            // By the text alone: behind a symbolic link the kernel's `..` leads elsewhere.
             Component::ParentDir => drop(path.pop()),
             Component::CurDir => {}
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
@@ -169,6 +170,7 @@ fn run(command: &str, cwd: &Path) -> std::io::Result<Done> {
     let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     AT_WORK.store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
     let output = child.wait_with_output();
+    // Clear it before the `?` below: the command is reaped, and the kernel may reuse its number.
     AT_WORK.store(0, Ordering::SeqCst);
     let output = output?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -213,6 +213,7 @@ pub(crate) fn read(api: Api, body: &Value) -> ParsedRequest {
 /// Returns the usage that the API can express: without a field for cache writes, they are input.
 pub(crate) fn sayable(api: Api, usage: Usage) -> Usage {
     match api {
+        // This API has no field for thinking: its tokens are part of the output.
         Api::AnthropicMessages => Usage { reasoning: 0, ..usage },
         Api::OpenaiResponses | Api::OpenaiChat | Api::GoogleGenerate => {
             Usage { input: usage.input + usage.cache_write, cache_write: 0, ..usage }

@@ -106,6 +106,7 @@ async fn feed(
                 () = sender.closed() => return,
             }
         }
+        // hyper has dropped the body, because the client left. Dropping the ticket records that.
         if sender.send(Ok(piece.bytes)).await.is_err() {
             return;
         }
@@ -118,6 +119,7 @@ async fn feed(
             }
         }
         BodyEnding::Cut => {
+            // Record it first: a client may read the ledger as soon as its connection is closed.
             ticket.end(RequestOutcome::BrokenOff);
             // Whether the client is still there does not matter any more.
             let _ = sender.send(Err(BrokenOff::Closed)).await;
@@ -137,6 +139,7 @@ impl Body for PacedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let piece = self.pieces.poll_recv(context);
         if matches!(piece, Poll::Ready(Some(Ok(_)))) {
+            // Pairs with the `Acquire` load in `feed`.
             self.taken.fetch_add(1, Ordering::Release);
         }
         piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))

@@ -188,6 +188,7 @@ impl Ledger {
 
     /// Ends the open entries, because the simulator stops.
     pub(crate) fn stop(&self) {
+        // Collect the numbers first: `end` takes the same lock, and a `Mutex` is not reentrant.
         let open: Vec<u64> = self
             .lock()
             .entries
@@ -205,6 +206,7 @@ impl Ledger {
         let Some(entry) = usize::try_from(seq - 1).ok().and_then(|index| inner.entries.get_mut(index)) else {
             return;
         };
+        // `stop` may have ended it already, before its client left. The first outcome counts.
         if entry.outcome != RequestOutcome::Open {
             return;
         }
@@ -213,13 +215,16 @@ impl Ledger {
             entry.usage = None;
         }
         entry.ended_at = Some(Timestamp::now());
+        // A copy, because the entry borrows `inner`, whose file is written next.
         let entry = entry.clone();
+        // Write under the lock, so that the lines are in the order of the ends.
         if let Some(file) = &mut inner.file {
             let written = serde_json::to_vec(&entry).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');
                 file.write_all(&line)
             });
             if let Err(error) = written {
+                // No more lines after a lost one: the file would look complete.
                 inner.file = None;
                 inner.tell(LedgerNews::LedgerLost(error.to_string()));
             }

@@ -58,6 +58,7 @@ pub(crate) fn markers(text: &str) -> Vec<PromptMarker> {
                 found.push(marker);
                 rest = behind;
             }
+            // Skip one byte only: in `[[[name]]` the marker begins at the second bracket.
             None => rest = &rest[at + 1..],
         }
     }
@@ -115,6 +116,7 @@ pub(crate) fn scenario(
 ) -> Result<PickedScenario, UnknownScenario> {
     let find = |name: &str| scenarios.iter().position(|scenario| scenario.name == name);
     let unknown = |name: &str, by| UnknownScenario { name: name.to_owned(), by };
+    // The last marker counts: a resumed conversation also contains the markers of earlier turns.
     let marked = asked.said.iter().enumerate().rev().find_map(|(at, said)| match said {
         ConversationItem::User(text) => Some((at, markers(reply::own(text)).pop()?)),
         ConversationItem::Model | ConversationItem::Tool => None,
@@ -211,6 +213,7 @@ impl AttemptCounts {
 }
 
 fn hash(text: &str) -> u64 {
+    // Its results differ between versions of Rust. The map lives in this process only.
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

@@ -33,6 +33,7 @@ impl TextValues {
             asked.schema.as_ref().map(|schema| apis::fill(schema).to_string()).unwrap_or_default(),
         );
         give("cwd", cwd(asked).unwrap_or_else(|| ".".to_owned()));
+        // Values of the scenario may contain names of the request, but not each other.
         let of_request = Self(names);
         let written: Vec<(String, String)> =
             scenario.values.iter().map(|(name, value)| (name.clone(), of_request.put(value, None))).collect();
@@ -116,6 +117,7 @@ fn cwd(asked: &ParsedRequest) -> Option<String> {
         ConversationItem::Model | ConversationItem::Tool => None,
     });
     for text in std::iter::once(asked.system.as_str()).chain(users) {
+        // ASCII only: `to_lowercase` can change the length of a text, and the offsets are used in the original.
         let lower = text.to_ascii_lowercase();
         for (at, words) in WORDS.iter().flat_map(|words| lower.match_indices(words)) {
             let behind = text[at + words.len()..].trim_start_matches([' ', '`', '*', '"', '\n', '-']);

@@ -79,6 +79,7 @@ pub(crate) async fn request(shared: Arc<ServerState>, request: Request<Incoming>
         usage: None,
         outcome: RequestOutcome::Open,
     });
+    // A response to HEAD has no body (RFC 9110).
     if head.method == Method::HEAD {
         ticket.status(200);
         let body = PacedBody::send(Vec::new(), BodyEnding::Good, None, ticket);
@@ -90,6 +91,7 @@ pub(crate) async fn request(shared: Arc<ServerState>, request: Request<Incoming>
             Err(error) => refuse(api, StatusCode::BAD_REQUEST, &error, ticket),
         },
         // Some programs try a WebSocket first. After this response they go on without one.
+        // After 426 the captured one falls back at once. After 404 it retried for 12 s first.
         (ApiOperation::Generate(api), _) if head.headers.contains_key("upgrade") => {
             refuse(api, StatusCode::UPGRADE_REQUIRED, "WebSockets are not supported: use POST", ticket)
         }
@@ -186,6 +188,7 @@ async fn generate(
         }
     };
     let scenario = &shared.scenarios[picked.scenario];
+    // In a block of its own: the guard of the lock must not live across the `await` below.
     let step = {
         let mut attempts = shared.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.step(scenario, &picked, asked, route)
@@ -216,6 +219,7 @@ fn answer(
     every: Duration,
     ticket: OpenEntry,
 ) -> ServedResponse {
+    // The ledger gets only the numbers that this API can express, so that a test can compare it with the program's report.
     answer.usage = apis::sayable(api, answer.usage);
     ticket.status(200);
     ticket.usage(answer.usage);
@@ -260,6 +264,7 @@ async fn fail(
             ticket.end(RequestOutcome::BrokenOff);
             Err(BrokenOff::Closed)
         }
+        // The connection is already accepted, so that the nearest thing to a refusal is a reset: RST instead of FIN.
         FaultTime::Refused => {
             ticket.end(RequestOutcome::BrokenOff);
             Err(BrokenOff::Reset)
@@ -298,7 +303,9 @@ fn midway_whole(
     let (pieces, ending, length) = match what {
         MidwayFault::HangAfterHeaders => (Vec::new(), BodyEnding::Hang, text.len()),
         MidwayFault::Hang => (half(), BodyEnding::Hang, text.len()),
+        // The announced length is that of the whole document, so the client sees the connection end too early.
         MidwayFault::Cut => (half(), BodyEnding::Cut, text.len()),
+        // The announced length is right, so only the client's JSON parser can notice.
         MidwayFault::Garbage => (half(), BodyEnding::Good, text.len() / 2),
         // There is no stream that could carry the error.
         MidwayFault::StreamError => {

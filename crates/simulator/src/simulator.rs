@@ -154,6 +154,7 @@ impl Simulator {
 
     /// Stops it. Open requests are recorded as stopped.
     pub async fn stop(mut self) {
+        // First: the requests that the shutdown drops would otherwise be recorded as clients that left.
         self.ledger.stop();
         drop(self.stop.take());
         // It ends by itself now; a panic in it was printed on standard error.
@@ -213,6 +214,7 @@ async fn serve(listener: TcpListener, shared: Arc<ServerState>, mut stopped: one
                 if let Ok((stream, _)) = accepted {
                     connections.spawn(connection(stream, Arc::clone(&shared)));
                 } else {
+                    // Without free descriptors accept(2) fails at once (EMFILE), and the loop would use a whole CPU.
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
                 }
             }

@@ -90,6 +90,8 @@ fn no_process_left(seen: &WatchedRun) -> CaseVerdict {
     let mark = format!("{}={}", bowline_process::SESSION_VARIABLE, seen.record.session);
     let mut alive = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        // Processes exit while /proc is read, and the environment of another user's process is unreadable (proc(5)). Both
+        // count as empty.
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         if environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) {
             let command = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();

@@ -72,6 +72,7 @@ impl ExecutableSubject {
         let invocation = built(plan, "Say hello.")?;
         let mut args: Vec<String> =
             plan.manifest.formats.get("generate").map(|format| format.args.clone()).unwrap_or_default();
+        // The last argument is the command word. Each call has its own.
         args.pop();
         // No list names a variable that is not UTF-8.
         let host = std::env::vars_os()
@@ -261,6 +262,7 @@ impl CallOutput {
         while !enough(self) {
             match child.next().await {
                 ChildEvent::Stdout { bytes, .. } => {
+                    // Read the rest, and drop it: a full pipe would block the program in write(2).
                     let context = MOST.saturating_sub(self.stdout.len());
                     self.stdout.extend(&bytes[..bytes.len().min(context)]);
                     self.reads.push((time.elapsed(), self.stdout.len()));

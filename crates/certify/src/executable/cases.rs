@@ -122,6 +122,7 @@ async fn chunks(subject: &ExecutableSubject) -> Result<Vec<Chunk>, CaseFailure> 
         let value: Value = serde_json::from_str(line).ok().filter(Value::is_object).ok_or_else(|| {
             CaseFailure::new(format_args!("a line of `stream` is not a JSON object: {}", short(line)))
         })?;
+        // A chunk has arrived when the last byte of its line has.
         chunks.push(Chunk { value, at: said.when(end - 1) });
     }
     hold(!chunks.is_empty(), || "`stream` printed nothing".to_owned())?;
@@ -167,6 +168,7 @@ async fn streams(subject: &ExecutableSubject) -> CaseVerdict {
     // The start of the program is not part of the answer.
     let startup = subject.startup().await;
     let (first, took) = (with_text[0].at.saturating_sub(startup), took.saturating_sub(startup));
+    // A program that collects its answer prints the first text in the last tenth of the time.
     hold(took < QUICK || first.as_secs_f64() < took.as_secs_f64() * 0.9, || {
         format!(
             "the first text arrived {first:.1?} after the start, the end after {took:.1?}: all text arrived at the end"

@@ -108,6 +108,7 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
     })?;
     let mut ui = bar.end();
     let Some(mut report) = report else {
+        // This ends the tasks of the suite, before the files that they use are removed.
         drop(runtime);
         // A dying program may still write there; the directory is temporary.
         let _ = std::fs::remove_dir_all(&scratch);

@@ -93,6 +93,7 @@ fn candidates(words: &[String]) -> Vec<Candidate> {
 /// Parses the words before the one that is being typed.
 fn understood(before: &[String]) -> CompletionContext {
     let mut command = Args::command();
+    // Without `build`, clap's own options such as `--help` are missing.
     command.build();
     let mut place = CompletionContext {
         command,

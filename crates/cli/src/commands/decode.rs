@@ -48,6 +48,8 @@ pub(crate) fn run(args: &DecodeArgs, stdout: &mut Stdout) -> Result<(), CommandE
         decoder.stdout(chunk, &printer.moment, &mut printer.drafts);
         printer.print()
     })?;
+    // Two files do not show the order of the streams in time. Standard error has to be read before `finish`, which judges the
+    // end by it.
     if let Some(stderr) = &mut stderr {
         stderr.each_chunk(|chunk| {
             decoder.stderr(chunk, &printer.moment, &mut printer.drafts);

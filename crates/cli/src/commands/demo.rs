@@ -68,6 +68,7 @@ async fn play(args: &DemoArgs, stdout: &mut Stdout) -> Result<(), CommandError> 
 
     stdout.print("\n$ git diff\n")?;
     match git {
+        // The user's git configuration may set colours or an external diff program.
         Ok(()) => match bowline::git_in(&dir, &["diff", "--no-color", "--no-ext-diff"]).await {
             Ok(diff) => stdout.print(&ansi::harmless(&String::from_utf8_lossy(&diff)))?,
             Err(why) => stdout.print(&format!("(git failed: {why})\n"))?,
@@ -145,6 +146,7 @@ fn scratch() -> Result<PathBuf, CommandError> {
     };
     for number in 1..10_000 {
         let dir = base.join(format!("bowline-demo-{number}"));
+        // mkdir(2) fails if the name exists, even as a dangling link, so another user of /tmp cannot prepare the directory.
         match std::fs::create_dir(&dir) {
             Ok(()) => {
                 let (name, text) = bowline_practice::SAMPLE;

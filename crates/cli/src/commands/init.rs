@@ -23,6 +23,7 @@ pub(crate) fn run(args: &InitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
         [only] => Some(only),
         _ => Some(bowline::route::AUTO),
     };
+    // Without a terminal there is no person to answer the question.
     let provider = if args.yes || !std::io::stdin().is_terminal() {
         proposed.map(str::to_owned)
     } else {
@@ -48,6 +49,7 @@ fn ask(usable: &[&str], proposed: Option<&str>) -> Result<Option<String>, Comman
             .read_line(&mut line)
             .map_err(|error| CommandError::new(Fault::Usage, "could not read the answer").caused_by(error))?;
         let answer = line.trim();
+        // Ctrl-D at the beginning of a line reads 0 bytes. It counts as the empty answer.
         if read == 0 || answer.is_empty() {
             return Ok(proposed.map(str::to_owned));
         }

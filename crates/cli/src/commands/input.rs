@@ -50,6 +50,7 @@ impl InputSource {
             match self.reader.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(length) => take(&buffer[..length])?,
+                // A signal interrupted read(2) before it had any data (EINTR).
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let message = format!("could not read {}", self.name);

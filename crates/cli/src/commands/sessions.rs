@@ -75,6 +75,7 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
     let which = if args.all { SessionFilter::All } else { SessionFilter::Running };
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     let registry = Registry::from_env()?;
+    // One more than shown, to know whether the list is cut.
     let mut listed = registry.newest(which, args.key.as_deref(), most.saturating_add(1))?;
     let is_cut = listed.len() > most;
     if is_cut {
@@ -86,6 +87,7 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
         // Skip damaged sessions that are older than the list.
         let oldest = rows.last().filter(|_| is_cut).map(|row| row.session.clone());
         rows.extend(registry.damaged(oldest.as_ref())?.into_iter().map(SessionRow::from));
+        // An id begins with its date and time, so this order is newest first.
         rows.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
     }
     if args.json {

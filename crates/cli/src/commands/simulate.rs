@@ -59,6 +59,7 @@ async fn serve(
         ui.warning("other machines can reach this simulator, and it serves every request");
     }
     stdout.print(&format!("{}\n", simulator.base_url(None)))?;
+    // Scripts wait for this line. The simulator accepts connections already.
     stdout.flush()?;
     loop {
         tokio::select! {
@@ -67,6 +68,7 @@ async fn serve(
         }
     }
     simulator.stop().await;
+    // `stop` has ended the open requests, and their lines are still in the queue.
     while let Ok(news) = news.try_recv() {
         show(&news, &mut ui);
     }

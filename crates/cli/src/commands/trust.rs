@@ -28,6 +28,7 @@ enum TrustAction {
 
 /// Runs the command.
 pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    // An agent that writes to the repository must not be able to trust what it wrote.
     if let Some(mark) = SESSION_MARKS.iter().find(|mark| terminal::variable(mark).is_some() && !args.show) {
         return Err(CommandError::new(Fault::NotAllowed, "an agent cannot trust project files")
             .caused_by(format!("{mark} is set: this process belongs to a session"))

@@ -189,6 +189,7 @@ impl AgentText {
     fn let_flow(&mut self, place: usize, canvas: &mut Canvas) {
         self.turn_completed(canvas);
         let message = &mut self.messages[place];
+        // The waiting messages were printed first, above: otherwise the answer would be out of order.
         message.flows = true;
         message.printed = message.held.iter().map(|(block, _)| *block).max();
         let (id, held) = (message.id.clone(), std::mem::take(&mut message.held));

@@ -82,6 +82,7 @@ impl ToolCall {
 
     fn printed(&mut self, text: &str) {
         self.tail.push_str(text);
+        // Cut at twice the size, so that not every piece of output moves the rest of the text.
         if self.tail.len() > 2 * TAIL {
             let from = self.tail.ceil_char_boundary(self.tail.len() - TAIL);
             self.tail.drain(..from);
@@ -279,6 +280,7 @@ fn said(value: &Value, cwd: Option<&str>) -> Option<String> {
 
 /// Removes the shell that some agents wrap around every command.
 fn bare_command(text: &str) -> Option<&str> {
+    // The captures have commands such as `/bin/bash -lc 'cat README.md'`.
     let (shell, rest) = text.split_once(" -lc '").or_else(|| text.split_once(" -c '"))?;
     let script = rest.strip_suffix('\'')?;
     (shell.ends_with("sh") && !shell.contains(' ') && !script.contains('\'')).then_some(script)

@@ -178,6 +178,7 @@ impl Canvas {
         self.part.push_str(text);
         let end = match self.part.rfind('\n') {
             Some(end) => end + 1,
+            // A text without line ends must not fill the memory.
             None if self.part.len() > LONGEST_PART => self.part.len(),
             None => return,
         };
@@ -283,6 +284,7 @@ impl Canvas {
                 room.then_some(ShownStatus::Behind(picture))
             }
         };
+        // A redraw of the same status flickers on slow terminals.
         if wanted == self.shown {
             return;
         }
@@ -293,6 +295,7 @@ impl Canvas {
                 // Leave the last column free: some terminals wrap as soon as it is filled.
                 let columns = usize::from(self.screen.stderr.width).saturating_sub(1);
                 let line = line.clone().cut(columns, self.glyphs).render(self.screen.stderr.colour);
+                // Not `push`: the column stays that of the text, where `erase` puts the cursor back.
                 self.push_raw(PieceStream::Stderr, &line);
             }
             Some(ShownStatus::Behind(picture)) => self.push_raw(PieceStream::Stderr, &format!(" {picture}")),
@@ -305,6 +308,7 @@ impl Canvas {
         match self.shown.take() {
             None => {}
             Some(ShownStatus::Line(_)) => self.push_raw(PieceStream::Stderr, "\r\x1b[K"),
+            // Two backspaces: over the spinner and the blank before it.
             Some(ShownStatus::Behind(_)) => self.push_raw(PieceStream::Stderr, "\x08\x08\x1b[K"),
         }
     }
@@ -343,6 +347,7 @@ impl Canvas {
         let shared = self.shared();
         let (surface, column) = match to {
             PieceStream::Stdout => (self.screen.stdout, &mut self.stdout_column),
+            // One terminal has one cursor, so both streams share a column.
             PieceStream::Stderr if shared => (self.screen.stderr, &mut self.stdout_column),
             PieceStream::Stderr => (self.screen.stderr, &mut self.stderr_column),
         };
@@ -368,11 +373,13 @@ fn advance(from: usize, text: &str, width: usize) -> usize {
     for c in last.chars() {
         match c {
             '\x1b' => escape = true,
+            // A harmless text has no other sequences than colours, which end with `m`.
             'm' if escape => escape = false,
             _ if escape => {}
             '\t' => column = (column / 8 * 8 + 8).min(width.saturating_sub(1)),
             c => {
                 let wide = words::char_width(c);
+                // A terminal moves a character that does not fit to the next line as a whole.
                 column = if column + wide > width { wide } else { column + wide };
             }
         }

@@ -74,6 +74,7 @@ impl Markdown {
             if part.ends_with('\n') {
                 self.line(line_begins, page, &mut out);
             }
+            // A block that does not end must not fill the memory: print its source.
             if self.waiting.len() > LONGEST_BLOCK {
                 out.push_str(&self.verbatim());
             }
@@ -202,12 +203,14 @@ impl Markdown {
 /// Returns the characters of the fence that a line opens.
 fn fence(line: &str) -> Option<String> {
     let text = line.trim_start();
+    // By CommonMark, four blanks begin an indented code block and not a fence.
     if line.len() - text.len() > 3 {
         return None;
     }
     ['`', '~'].into_iter().find_map(|sign| {
         let length = text.chars().take_while(|c| *c == sign).count();
         let rest = &text[length..];
+        // By CommonMark, the text behind a fence of backticks has none: otherwise it is inline code.
         (length >= 3 && !(sign == '`' && rest.contains('`'))).then(|| sign.to_string().repeat(length))
     })
 }
@@ -249,6 +252,7 @@ fn rendered(block: &str, page: MarkdownPage) -> Option<String> {
     }
     let mut flow = BlockFlow::new(page, SPARE_OUTPUT + block.len().saturating_mul(MOST_GROWTH));
     let parser = Parser::new_ext(block, Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES);
+    // The parser has no events for link definitions, so a rendered block would hide them.
     if parser.reference_definitions().iter().next().is_some() {
         return None;
     }

@@ -83,6 +83,7 @@ impl Glyphs {
 
 /// Makes one harmless line of a foreign text: white space becomes one blank.
 pub(super) fn one_line(text: &str) -> String {
+    // The output of a tool may have megabytes, and one line shows only its beginning.
     let head = &text[..text.floor_char_boundary(LOOKED_AT)];
     let mut line = String::with_capacity(head.len());
     for word in head.split_whitespace() {

@@ -110,6 +110,7 @@ impl Sink {
         let viewer = match format {
             OutputFormat::Human => None,
             OutputFormat::View(entry) => {
+                // No drawing and no colour beside output for programs, even if standard error is a terminal.
                 options.screen = Screen::PIPES;
                 Some(ViewWriter::of_run(entry, &views::Setup { provider, ours: true }))
             }
@@ -137,6 +138,7 @@ impl Sink {
                     closed = viewer.flush(&mut self.stdout);
                 }
             }
+            // A batch may contain a long answer. Write it in parts, so that it does not stay in memory twice.
             if waiting >= FULL {
                 self.write(&std::mem::take(&mut pieces))?;
                 waiting = 0;
@@ -242,9 +244,12 @@ impl Sink {
         }
         for piece in pieces {
             match piece.to {
+                // The view prints the answer in its own format.
                 PieceStream::Stdout if self.viewer.is_some() => {}
                 PieceStream::Stdout => {
                     self.stdout.print_ready(&piece.bytes)?;
+                    // Flush before anything goes to standard error: on a terminal, the order of the writes is the order on the
+                    // screen.
                     self.stdout.flush()?;
                     self.unread = self.piped;
                 }

@@ -104,6 +104,7 @@ fn named(name: &str, text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     let name = serde_json::Value::from(name);
     for object in objects(text) {
+        // An object may name its provider already, and a JSON object must not have a field twice.
         let has = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)
             .is_ok_and(|map| map.contains_key("provider"));
         match object.strip_prefix('{').filter(|_| !has) {

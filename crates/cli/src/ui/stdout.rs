@@ -50,6 +50,7 @@ impl Stdout {
     /// Prints the end of a view.
     pub(crate) fn print_end(&mut self, view: &mut dyn View) -> Result<(), CommandError> {
         if self.terminal {
+            // The text has to be whole before its control characters can be made harmless.
             let mut text = String::new();
             view.finish(&mut text);
             self.print(&text)?;
@@ -113,6 +114,7 @@ fn is_json(text: &str) -> bool {
 }
 
 fn failed(error: io::Error) -> CommandError {
+    // Rust programs ignore SIGPIPE, so a reader that has left shows up as EPIPE (write(2)).
     if error.kind() == io::ErrorKind::BrokenPipe {
         return CommandError::new(Fault::ClosedPipe, "");
     }

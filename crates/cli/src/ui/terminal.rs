@@ -40,13 +40,16 @@ fn screen() -> Screen {
         Some((file.dev(), file.ino()))
     };
     let files = file(stdout.as_fd()).zip(file(stderr.as_fd()));
+    // Device and inode identify a file: after `>log 2>&1` two descriptors lead to one file.
     let one_file = !stdout_tty && !stderr_tty && files.is_some_and(|(stdout, stderr)| stdout == stderr);
+    // In `bowline run … | less` the reader draws on the terminal that standard error draws on.
     let piped = stderr_tty && is_pipe(&stdout);
     Screen { stdout: surface(stdout_tty).rendering(), stderr: surface(stderr_tty), one_file, piped }
 }
 
 /// Returns whether colour may be used on a terminal.
 pub(crate) fn has_colour() -> bool {
+    // By no-color.org an empty NO_COLOR does not count. `variable` leaves empty ones out.
     variable("NO_COLOR").is_none() && variable("TERM").as_deref() != Some("dumb")
 }
 
@@ -69,6 +72,7 @@ pub(crate) fn wait_for_reader() {
     const STEP: Duration = Duration::from_millis(2);
     let waits = READ_BY.as_millis() / STEP.as_millis();
     for _ in 0..waits {
+        // FIONREAD is the number of unread bytes in a pipe (pipe(7)). The kernel has no event for an empty pipe, so poll.
         match rustix::io::ioctl_fionread(&pipe) {
             Ok(0) | Err(_) => break,
             Ok(_) => std::thread::sleep(STEP),
@@ -87,11 +91,13 @@ const PRINTED_BY: Duration = Duration::from_millis(15);
 pub(crate) fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(std::io::stderr())
         .or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout()));
+    // A pseudoterminal whose size was never set has 0 columns.
     size.ok().map(|size| size.ws_col).filter(|width| *width > 0).unwrap_or(80)
 }
 
 /// Returns the characters that the terminal can show.
 fn glyphs() -> Glyphs {
+    // The order of locale(7): the first variable that is set counts.
     let [all, ctype, lang] = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
     Glyphs::of_locale([all.as_deref(), ctype.as_deref(), lang.as_deref()])
 }

@@ -83,6 +83,7 @@ fn chosen(base: RouterEntry, entry: RouterEntry) -> RouterEntry {
     models.extend(entry.models);
     RouterEntry {
         line: entry.line,
+        // A project can disable a provider, and never enable one.
         enabled: base.enabled && entry.enabled,
         priority: entry.priority,
         timeout: least(base.timeout, entry.timeout),
@@ -106,6 +107,7 @@ fn chosen(base: RouterEntry, entry: RouterEntry) -> RouterEntry {
 
 /// Orders as the project wants, and asks no more often and no more agents than the user does.
 fn narrowed_routing(project: Routing, own: &Routing) -> Routing {
+    // `Fallback::ALL` goes from the strictest rule to the widest.
     let rank = |rule: Fallback| Fallback::ALL.into_iter().position(|known| known == rule);
     let usual = own.fallback.unwrap_or_default();
     let retries = own.max_retries.unwrap_or(retry::RETRIES);

@@ -54,10 +54,12 @@ fn change(
     };
     // Another process that changes the file waits for the lock, and begins with our result.
     let dir = path.parent().unwrap_or(Path::new("."));
+    // Lock the directory, not the file: `write` replaces the file, and flock(2) belongs to the inode that was opened.
     let lock = std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::File::open(dir))
         .and_then(|dir| dir.lock().map(|()| dir));
     let _lock = lock.map_err(|error| wrong("could not be changed".to_owned()).caused_by(error))?;
+    // Read only under the lock: an older text would undo the change of another process.
     let source = match path.exists() {
         true => ConfigSource::read(path)?,
         false => ConfigSource { path: path.to_owned(), text: String::new() },
@@ -138,6 +140,7 @@ fn parts<'a>(key: &Key, name: &'a str) -> Vec<&'a str> {
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     // A link is followed: what it leads to is what is meant.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // The replacement is a new file. Keep the mode that the user gave the old one.
     let permissions = std::fs::metadata(&path).map(|meta| meta.permissions());
     bowline::replace_file(&path, text.as_bytes())?;
     permissions.map_or(Ok(()), |permissions| std::fs::set_permissions(&path, permissions))

@@ -47,6 +47,7 @@ impl TrustReview {
             files: Vec::new(),
             state: TrustState::Unpinned,
             store: TrustStore::of(places),
+            // The directory is always in the map, so that `remove` finds its pins even if all files are gone.
             pins: BTreeMap::from([(directory.clone(), Vec::new())]),
         };
         for file in project_files(places)? {
@@ -60,6 +61,7 @@ impl TrustReview {
 
     /// Pins the content that was read. Returns the directories that are trusted now.
     pub fn pin(&self) -> Result<Vec<PathBuf>, TrustError> {
+        // Pin the hashes from the review. A second read could pin a content that the user has not seen.
         for (directory, observed) in &self.pins {
             let pinned = observed.iter().map(|file| match &file.hash {
                 Some(hash) => Ok((file.path.clone(), hash.clone())),

@@ -74,11 +74,14 @@ impl TrustStore {
     pub fn read(&self, directory: &Path) -> Option<TrustRecord> {
         let (path, directory) = self.place(directory)?;
         let file = std::fs::File::open(path).ok()?;
+        // fstat(2) of the open file, not stat(2) of the path: the path may lead to another file a moment later.
         let meta = file.metadata().ok()?;
+        // With 0o022 another user of the group, or any user, could have added pins.
         if !meta.is_file() || foreign_owner(&meta).is_some() || meta.mode() & 0o022 != 0 {
             return None;
         }
         let record: TrustRecord = serde_json::from_reader(std::io::BufReader::new(file)).ok()?;
+        // The file's name is a hash of the directory. The record has to agree, so that a copied file pins nothing.
         (record.v == FORM && record.directory == directory).then_some(record)
     }
 
@@ -95,7 +98,9 @@ impl TrustStore {
         let text = serde_json::to_vec_pretty(&record).map_err(|error| failed(error.into()))?;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(store).map_err(failed)?;
         // A reader sees the old pins or the new ones, never a part.
+        // The process id keeps two `bowline trust` apart that run at once. The last rename(2) wins.
         let new = path.with_extension(format!("{}.new", std::process::id()));
+        // fsync(2) before rename(2): after a power failure the new name must not lead to an empty file.
         let written = std::fs::OpenOptions::new()
             .write(true)
             .create(true)

@@ -85,6 +85,7 @@ pub fn outlook(
             outlook.goes_on = true;
             break;
         }
+        // As a real request does: `sent` marks a probe, and one failed probe opens the breaker again.
         memory.sent(&turns[turn].key, "", now);
         memory.failed(&turns[turn].key, failure, now);
         let after = next_turn(turns, &memory, turn, now, |_| true);
@@ -106,10 +107,12 @@ pub fn outlook(
         outlook.steps.push(OutlookStep { turn, retries, verdict, wait, next });
         let Some(next) = next else { break };
         (retries, waits) = match (next == turn, waits_for_limit) {
+            // Another agent has retries and waits of its own.
             (false, _) => (0, 0),
             (true, false) => (retries + 1, waits),
             (true, true) => (retries, waits + 1),
         };
+        // Breakers close with time, so the simulated clock has to advance.
         (turn, now) = (next, now.after(wait.1));
     }
     outlook

@@ -75,6 +75,7 @@ pub fn shorten(request: &mut Request, most: u64, how: Truncation) -> bool {
             let system = system(request);
             let (all, most) = (all - system, most.saturating_sub(system));
             let cut_share = |text: &mut String| {
+                // Multiply first: the quotient of the two alone is less than 1 and would round to 0.
                 let room = of_text(text) * most / all.max(1);
                 cut(text, room);
             };
@@ -87,6 +88,7 @@ pub fn shorten(request: &mut Request, most: u64, how: Truncation) -> bool {
 
 /// Removes the middle of a text, so that it has at most this many tokens.
 fn cut(text: &mut String, most: u64) {
+    // Count characters, not bytes: a cut inside a character is not valid UTF-8.
     let letters = text.chars().count();
     let most = usize::try_from(most.saturating_mul(4)).unwrap_or(usize::MAX);
     if letters <= most {

@@ -98,6 +98,7 @@ impl RouteMemory {
         let entry = self.entry(key, now);
         entry.breaker.answered();
         if let Some(Millis(millis)) = first_word {
+            // An exponential average: one slow start does not move a candidate behind all others.
             let before = entry.latency_ms.unwrap_or(millis as f64);
             entry.latency_ms = Some(before + WEIGHT * (millis as f64 - before));
         }

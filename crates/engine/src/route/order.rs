@@ -50,6 +50,8 @@ pub(super) fn sort(
     match ask.strategy {
         RouteStrategy::Priority => {}
         RouteStrategy::RoundRobin => {
+            // This undoes the sort by priority: turns follow the order of the list. Indexes are unique, so the sort need not be
+            // stable.
             order.sort_unstable();
             let last = ask.last.as_ref();
             let after = candidates.iter().position(|(candidate, _)| Some(&candidate.name) == last);
@@ -63,6 +65,7 @@ pub(super) fn sort(
             order.sort_by_key(|place| candidates[*place].1.latency.unwrap_or(Millis(0)))
         }
         RouteStrategy::LeastCost => order.sort_by(|one, other| {
+            // A model without a known price comes last.
             let cost = |place: &usize| {
                 candidates[*place].1.price.as_ref().map_or(f64::INFINITY, |price| price.blended())
             };
@@ -78,6 +81,7 @@ pub(super) fn sort(
     // A slow candidate comes last, but stays in the list: it is better than none.
     order.sort_by_key(|place| too_slow(ask, &candidates[*place].1).is_some());
     order.sort_by_key(|place| candidates[*place].1.login != LoginState::Seen);
+    // The last sort is the strongest: a provider that the caller named comes first, whatever the sorts above decided.
     order.sort_by_key(|place| !candidates[*place].0.named);
 }
 

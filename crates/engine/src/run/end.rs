@@ -22,6 +22,7 @@ const SWEEP_GRACE: Millis = Millis(250);
 
 impl Run {
     pub(super) fn exited(&mut self, exit: Exit, now: Now, step: &mut RunStep) {
+        // The exit may arrive after the run gave the process up.
         if self.phase != RunPhase::Running || self.process.exit.is_some() {
             return;
         }
@@ -29,6 +30,8 @@ impl Run {
         if let Some(pid) = self.process.pid {
             self.emit(Kind::ProcessReaped(ProcessReaped { pid, exit }), now, step);
         }
+        // The exit can overtake the last bytes in the pipe, and a descendant can hold its write end open: the reader sees the
+        // end of the file only when all write ends are closed (pipe(7)). So wait for it, but not forever.
         if self.process.is_closed() {
             self.sweep(now, step);
         } else {
@@ -73,6 +76,7 @@ impl Run {
             self.emit(Kind::ProcessLeaked(leaked), now, step);
         }
         self.survivors.extend(survivors);
+        // The tree is gone, but its last bytes may still be on the way from the pipe to this run.
         if self.process.is_closed() {
             self.look_at_files(now, step);
         } else {
@@ -94,6 +98,8 @@ impl Run {
             return;
         }
         if !files.is_empty() {
+            // Git does not show which process changed a file, so a change by the user's editor counts too. That only makes a
+            // second attempt less likely.
             self.state.seen = self.state.seen.max(Footprint::FilesChanged);
             let touched = FilesTouched { seen_by: TouchSource::Git, files, room: None };
             self.emit(Kind::FilesTouched(touched), now, step);
@@ -103,14 +109,18 @@ impl Run {
 
     /// Judges the end of the output, then concludes, or has the program's help read first.
     pub(super) fn judge(&mut self, now: Now, step: &mut RunStep) {
+        // Take the ladder before `finish`: the last events may be a reason to stop, and that reason needs a free place.
         let why = self.ladder.take().map(|ladder| ladder.why);
         let (exit, cause) = match &why {
+            // Exit code 0 alone is not a success: one program in our captures exits with 0 after SIGTERM, another one after every
+            // API error. The decoder also looks for the end mark of the format.
             None => (self.process.exit, Cause::Exited),
             Some(StopCause::Cancelled | StopCause::Trouble(_)) => (self.process.exit, Cause::Cancelled),
             Some(StopCause::TimedOut(..)) => (self.process.exit, Cause::TimedOut),
             // The run ended the program, so its exit says nothing about its answer.
             Some(StopCause::Lingering) => (None, Cause::Exited),
         };
+        // Set it before `finish`: the turn that ends there takes its outcome from it (`apply_stop_cause`).
         self.why = why;
         if matches!(self.phase, RunPhase::Spawning | RunPhase::Running) {
             // The process was given up, or never ran. Its last output must not make the run stop it again.
@@ -122,6 +132,7 @@ impl Run {
         if let Some(ladder) = self.ladder.take() {
             self.why = Some(ladder.why);
         }
+        // Only after `finish`, which may still emit the event that shows a tool.
         let footprint = self.footprint_of_attempt();
         self.state.footprint = self.state.footprint.max(footprint);
         if self.should_replan(footprint) {
@@ -153,6 +164,7 @@ impl Run {
             }
         }
         if again {
+            // `step_down` above reads the failure of this attempt. `next_attempt` clears it.
             self.attempt += 1;
             self.decoder = Self::decoder(&self.plan, self.attempt);
             self.state.next_attempt(self.plan.resume.clone());
@@ -226,11 +238,13 @@ impl Run {
             if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
         self.change_state(state, None, now, step);
         let reason = match &self.why {
+            // A program that lingered had answered. For the caller it ended by itself.
             None | Some(StopCause::Lingering) => EndReason::Exited,
             Some(StopCause::Cancelled | StopCause::Trouble(_)) => EndReason::Stopped,
             Some(StopCause::TimedOut(..)) => EndReason::TimedOut,
         };
         self.emit(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
+        // From here on `handle` ignores every input, so `Done` is the last action.
         self.phase = RunPhase::Over;
         let timed_out = match &self.why {
             Some(StopCause::TimedOut(which, ..)) => Some(*which),

@@ -69,6 +69,7 @@ impl StopLadder {
         gone_by: Option<Millis>,
         now: Millis,
     ) -> (Self, RunAction) {
+        // A late run may be past `gone_by` already. The program still gets a moment to react to SIGTERM.
         let gone_by = gone_by.map(|at| at.max(now.plus(LINGERING_AT_LEAST)));
         if matches!(why, StopCause::Lingering) {
             // The answer is complete: skipping the polite step loses nothing.
@@ -77,11 +78,16 @@ impl StopLadder {
             return (ladder, RunAction::Signal(StopSignal::Terminate, StopScope::Tree));
         }
         let first = match polite {
+            // Each manifest names its signal: in our captures one program ends its commands after SIGINT and leaves them alive
+            // after SIGTERM, another one the other way round.
             (StopMethod::Sigint, scope) => RunAction::Signal(StopSignal::Interrupt, scope),
             (StopMethod::Sigterm, scope) => RunAction::Signal(StopSignal::Terminate, scope),
+            // For `Protocol`, `Run::stop` sends the cancel request instead, if the dialect has one.
             (StopMethod::StdinClose | StopMethod::Protocol, _) => RunAction::CloseStdin,
         };
+        // The grace never reaches past `gone_by`: a stop after the answer must not delay an end that was already due.
         let kill_at = now.plus(grace).min(gone_by.unwrap_or(Millis(u64::MAX)));
+        // The rest of the grace is for SIGTERM: descendants that the polite step did not reach need time of their own.
         let next_at = now.plus(Millis(kill_at.0.saturating_sub(now.0) / POLITE_SHARE));
         (Self { why, reached: LadderStep::Polite, next_at, kill_at }, first)
     }
@@ -94,7 +100,9 @@ impl StopLadder {
     /// Takes the next step. Returns `None` when the last one was tried for long enough.
     pub(super) fn next_step(&mut self, now: Millis) -> Option<RunAction> {
         match self.reached {
+            // A timer that fires late may find `kill_at` passed. The next arm then skips SIGTERM, so that the run ends on time.
             LadderStep::Polite if now < self.kill_at => {
+                // To the tree: some programs work in a second process, which a signal to their launcher alone does not end.
                 self.reached = LadderStep::Terminate;
                 self.next_at = self.kill_at;
                 Some(RunAction::Signal(StopSignal::Terminate, StopScope::Tree))
@@ -104,6 +112,8 @@ impl StopLadder {
                 self.next_at = now.plus(REAPED_WITHIN);
                 Some(RunAction::KillTree)
             }
+            // No program can catch or ignore SIGKILL (signal(7)). A process that is still there hangs in the kernel; a second
+            // signal changes nothing.
             LadderStep::Kill => None,
         }
     }

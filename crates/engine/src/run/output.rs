@@ -10,24 +10,28 @@ use super::{DRAIN, Now, Run, RunAction, RunPhase, RunStep};
 impl Run {
     pub(super) fn output(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
         self.watch.stdout_seen(now.up);
+        // Output restarts the wait, up to `at_most`: a descendant that prints forever must not delay the end.
         if let RunPhase::Draining { until, at_most } = &mut self.phase {
             *until = now.up.plus(DRAIN).min(*at_most);
         }
         let mut rest = bytes;
         while let Some((part, after)) = cut_after_lines(rest) {
             self.decoder.stdout(part, &self.moment, &mut self.drafts);
+            // Only number here. `emit_decoded` checks the budget and the tools once, behind the last part.
             self.number_drafts(now, step);
             rest = after;
         }
         self.decoder.stdout(rest, &self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
         self.state.stdout_bytes += bytes.len() as u64;
+        // The dialect may have answered a request in these bytes, such as an approval.
         self.write_stdin(step);
     }
 
     /// Passes the dialect's bytes on to the program's standard input.
     pub(super) fn write_stdin(&mut self, step: &mut RunStep) {
         let Words { bytes, last, prompt } = self.decoder.take_stdin();
+        // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
         if !bytes.is_empty() {
             step.actions.push(RunAction::Write(bytes));
@@ -38,6 +42,7 @@ impl Run {
     }
 
     pub(super) fn stderr(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
+        // Standard error counts as well: some programs report their retries only there.
         self.watch.sign_of_life(now.up);
         self.decoder.stderr(bytes, &self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
@@ -56,6 +61,7 @@ impl Run {
         match self.phase {
             RunPhase::Draining { .. } => self.sweep(now, step),
             RunPhase::Closing { .. } => self.look_at_files(now, step),
+            // A program can close both streams and live on. It cannot answer any more.
             RunPhase::Running => self.watch.finished(now.up),
             RunPhase::New
             | RunPhase::Waiting { .. }
@@ -79,7 +85,9 @@ impl Run {
     /// Numbers the decoder's events, and takes note of those that matter for the run.
     #[expect(clippy::wildcard_enum_match_arm, reason = "`RunState` handles the other kinds")]
     fn number_drafts(&mut self, now: Now, step: &mut RunStep) {
+        // Taken out of `self`, because `emit` and `stop` below borrow all of it.
         let mut drafts = std::mem::take(&mut self.drafts);
+        // Before the loop: `turn_ended` adds up the usage that this sets.
         self.keep_counted_usage(&mut drafts);
         for mut draft in drafts.drain(..) {
             match &mut draft.kind {
@@ -90,6 +98,7 @@ impl Run {
                 }
                 _ => {}
             }
+            // The reason is in the ladder while the stop goes on. `judge` then moves it to `self.why`.
             let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
             if !self.state.accept(&mut draft, why) {
                 continue;

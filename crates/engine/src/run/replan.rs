@@ -46,11 +46,13 @@ impl Run {
                 for notice in notices.into_iter().filter(|it| !reported.contains(it)) {
                     self.emit(Kind::Notice(notice), now, step);
                 }
+                // The other forms of the old plan were chosen without the help, and may use options that the program lacks.
                 self.plan.attempts.truncate(self.attempt + 1);
                 self.plan.attempts.push(*attempt);
                 self.by_help = true;
             }
             ReplanResult::Refused(text) => {
+                // The program lacks an option that a promise of the request needs. A form without it would break the promise.
                 self.no_more = true;
                 let code = Some("not_sent_again".to_owned());
                 self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
@@ -86,6 +88,7 @@ impl Run {
         self.change_state(SessionState::Stopping, Some(why.in_words()), now, step);
         self.ladder = Some(StopLadder::over(why));
         self.phase = RunPhase::Spawning;
+        // Forget the exit of the first process: the second turn has none.
         self.process = AgentProcess::default();
         self.decoder = Self::decoder(&self.plan, self.attempt);
         self.state.next_attempt(self.plan.resume.clone());

@@ -19,7 +19,9 @@ impl Run {
             Some((place, *turn, *raw, ended))
         });
         let Some((place, turn, raw, ended)) = ended else { return };
+        // The amount belongs to this turn only.
         self.counted = None;
+        // A larger report also contains the tokens that arrived after the stop.
         if ended.usage.is_some_and(|reported| reported.total() >= usage.total()) {
             return;
         }
@@ -49,6 +51,7 @@ impl Run {
 
     /// Ends the program politely because the budget is used up. Its output is kept.
     pub(super) fn stop_for_budget(&mut self, why: String, now: Now, step: &mut RunStep) {
+        // Read it before `stop`: the interrupted program may end its turn with a report of zero.
         self.counted = self.decoder.spent();
         let failure = self.out_of_budget(why, "the partial answer was kept", now, step);
         self.stop(StopCause::Trouble(Box::new(failure)), now, step);
@@ -57,10 +60,12 @@ impl Run {
     /// Turns the failure of a turn that used up the budget into a budget failure: no retry may follow, whatever failed.
     pub(super) fn fail_for_budget(&mut self, ended: &mut TurnEnded, now: Now, step: &mut RunStep) {
         let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
+        // A run that we stop has its reason already. `Lingering` is not a reason for a failure.
         let ours = !matches!(why, None | Some(StopCause::Lingering));
         if ours || !matches!(ended.outcome, Outcome::Failed | Outcome::Truncated) {
             return;
         }
+        // `None`, because `turn_ended` has already added this turn to the ended ones.
         let Some(BudgetFinding::Over(why)) = self.guard.check(None, self.state.model.as_deref()) else {
             return;
         };

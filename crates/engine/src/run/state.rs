@@ -79,6 +79,8 @@ impl RunState {
     pub(super) fn next_attempt(&mut self, resume: Option<ResumeTarget>) {
         // The new process gets the same request to resume, so it has to confirm it anew.
         self.resume = resume;
+        // A run has one numbering: the turns and spans of the next process continue behind these. `footprint` and
+        // `tool_ever_ran` stay, because they describe the whole run.
         self.turns_before = self.turn;
         self.stdout_before = self.stdout_bytes;
         self.stderr_before = self.stderr_bytes;
@@ -90,6 +92,7 @@ impl RunState {
     /// Records bytes of standard error.
     pub(super) fn add_stderr(&mut self, bytes: &[u8]) {
         self.stderr_bytes += bytes.len() as u64;
+        // This does not underflow: the line below never lets the head grow past `HEAD`.
         let room = usage_error::HEAD - self.stderr_head.len();
         self.stderr_head.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -141,6 +144,7 @@ impl RunState {
             }
             Kind::TurnStarted(_) => {
                 self.turn = turn.unwrap_or(self.turn);
+                // A run ends as its last turn did.
                 (self.outcome, self.failure, self.has_text) = (None, None, false);
             }
             Kind::TurnEnded(ended) => {
@@ -150,6 +154,7 @@ impl RunState {
                 apply_stop_cause(ended, why);
                 self.turn_ended(ended);
             }
+            // The text of a subagent is not the answer.
             Kind::TextDelta(delta) => self.has_text |= delta.parent.is_none(),
             Kind::ToolStarted(_) => self.tool_ever_ran = true,
             _ => {}
@@ -205,8 +210,10 @@ impl RunState {
 
     /// Handles the session id that the agent reports.
     fn session_reported(&mut self, got: Option<&NativeSessionId>) {
+        // An event without an id leaves the request open for the next event.
         let (Some(got), Some(wanted)) = (got, self.resume.take_if(|_| got.is_some())) else { return };
         let same = *got == wanted.id;
+        // A resumed session keeps its id; a fork must have another one.
         let answer = if same != wanted.fork { ResumeAnswer::Resumed } else { ResumeAnswer::Rejected };
         if answer == ResumeAnswer::Rejected {
             let message = if wanted.fork {
@@ -249,6 +256,7 @@ fn apply_stop_cause(ended: &mut TurnEnded, why: Option<&StopCause>) {
         }
         Some(StopCause::Cancelled) => {
             // An interrupted program often reports an error. A program that names another reason had really failed.
+            // One program in our captures reports an error after SIGINT, and exits with 0.
             let real = ended.failure.as_ref().is_some_and(|failure| {
                 failure.raw.is_some() && !matches!(failure.category, Category::Unknown | Category::Timeout)
             });
@@ -258,6 +266,7 @@ fn apply_stop_cause(ended: &mut TurnEnded, why: Option<&StopCause>) {
             }
         }
         Some(StopCause::TimedOut(which, limit, retrying)) => {
+            // The answer was complete before the program was stopped, so it counts.
             if ended.outcome == Outcome::Completed {
                 return;
             }
@@ -283,6 +292,7 @@ fn apply_stop_cause(ended: &mut TurnEnded, why: Option<&StopCause>) {
                     failure
                 }
             };
+            // The deadline is our conclusion. A span would mark it as the program's own verdict (`fallback::decide`).
             failure.raw = None;
             (ended.outcome, ended.stop) = (Outcome::Failed, None);
             ended.failure = Some(Box::new(failure));

@@ -13,6 +13,7 @@ impl Run {
         match command {
             RunCommand::Cancel => self.stop(StopCause::Cancelled, now, step),
             RunCommand::Kill => {
+                // This begins the ladder if there is none. The code below moves it to its last step.
                 self.stop(StopCause::Cancelled, now, step);
                 if self.phase == RunPhase::Running
                     && let Some(ladder) = &mut self.ladder
@@ -22,6 +23,7 @@ impl Run {
                     (ladder.next_at, ladder.kill_at) = (now.up.plus(PATIENCE), now.up);
                     step.actions.push(RunAction::KillTree);
                 }
+                // There is no process to kill yet. After `DRAIN`, `next_step` judges the run, and the caller drops the start.
                 if self.phase == RunPhase::Spawning
                     && let Some(ladder) = &mut self.ladder
                 {
@@ -80,6 +82,8 @@ impl Run {
                     self.change_state(SessionState::Stopping, Some(why.in_words()), now, step);
                 }
                 self.ladder = Some(StopLadder::over(why));
+                // `judge` treats `Spawning` as "never ran". The prompt opens the turn that `judge` then ends: every run has a
+                // turn with an outcome.
                 self.phase = RunPhase::Spawning;
                 self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
                 self.emit_decoded(now, step);
@@ -97,6 +101,7 @@ impl Run {
                     StopCause::Trouble(_) => drop(self.ladder.get_or_insert(StopLadder::over(why))),
                     // A caller that cancels does not want a second attempt.
                     StopCause::Cancelled => self.no_more = true,
+                    // Both end a running program only, and this one has exited.
                     StopCause::TimedOut(..) | StopCause::Lingering => {}
                 }
                 return;
@@ -110,6 +115,7 @@ impl Run {
             }
             return;
         }
+        // The end of a program that has answered is not a stop of the session, so subscribers see no `stopping`.
         if !matches!(why, StopCause::Lingering) {
             self.change_state(SessionState::Stopping, Some(why.in_words()), now, step);
         }
@@ -122,6 +128,7 @@ impl Run {
             return;
         }
         let polite = self.plan.polite == StopMethod::Protocol && first == RunAction::CloseStdin;
+        // `interrupt` queues the protocol's cancel request. A dialect without one falls back to a closed standard input.
         if polite && self.decoder.interrupt(&self.moment, &mut self.drafts) {
             self.emit_decoded(now, step);
             self.write_stdin(step);

@@ -50,7 +50,9 @@ impl Run {
                 }
                 _ => {}
             },
+            // This arm comes before the watchdogs: a program that is being stopped must not get a second reason.
             RunPhase::Spawning | RunPhase::Running if self.ladder.is_some() => self.next_step(now, step),
+            // The budget comes before the watchdogs: no retry may follow a used-up budget (`retry::blocking_reason`).
             RunPhase::Spawning | RunPhase::Running
                 if self.guard.deadline().is_some_and(|at| now.up >= at) =>
             {
@@ -69,6 +71,7 @@ impl Run {
             RunPhase::Draining { until, .. } if now.up >= until => self.sweep(now, step),
             RunPhase::Closing { until } if now.up >= until => self.look_at_files(now, step),
             RunPhase::Sweeping { until } if now.up >= until => {
+                // The result of the sweep may still arrive. `swept` ignores it in another phase.
                 let text = "could not confirm that every process of the agent is gone".to_owned();
                 let code = Some(Code::CleanupUnconfirmed.as_str().to_owned());
                 self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);

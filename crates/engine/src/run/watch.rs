@@ -67,6 +67,7 @@ impl Watchdogs {
     }
 
     pub(super) fn spawning(&mut self, now: Millis) {
+        // `began` stays: the total limit covers all attempts.
         self.spawning_since = now;
         self.running_since = None;
         self.heard = false;
@@ -74,6 +75,7 @@ impl Watchdogs {
     }
 
     pub(super) fn running(&mut self, now: Millis) {
+        // The idle limit counts from this start, not from the last output of an earlier attempt.
         self.running_since = Some(now);
         self.sign_of_life(now);
     }
@@ -92,6 +94,7 @@ impl Watchdogs {
 
     /// Records that the answer is complete: the program should exit now.
     pub(super) fn finished(&mut self, now: Millis) {
+        // The first time counts. The closed pipes report the end once more, and must not extend the time to exit.
         self.finished.get_or_insert(now);
     }
 
@@ -144,6 +147,7 @@ impl Watchdogs {
         let (silent, limit) =
             self.silence(self.in_tool).map_or((Watchdog::Idle, None), |(which, limit)| (which, Some(limit)));
         [
+            // `check` takes the first one that has passed, so this order decides the reason if a late timer finds several.
             self.total_at().map(|(at, limit)| (at, Watchdog::Total, limit)),
             at(spawning, self.limits.spawn, Watchdog::Spawn),
             at(waiting, self.limits.first_event, Watchdog::FirstEvent),
@@ -176,6 +180,7 @@ impl Watchdogs {
             && self.finished.is_none()
             && silent >= self.stall_after()
         {
+            // One notice for each silence. The next sign of life resets it.
             self.stall_reported = true;
             return WatchdogFinding::Stall(format!("no output from the program for {}", seconds(silent)));
         }

@@ -67,6 +67,7 @@ fn read_prompt() -> Result<(String, u64), String> {
     let fault = |error: std::io::Error| format!("could not read the prompt from standard input: {error}");
     let mut bytes = Vec::new();
     let mut early = false;
+    // Stop at `answer-early`: the directive leaves the rest of standard input unread.
     while bytes.len() < BEGINNING && !early {
         let mut chunk = vec![0; BEGINNING - bytes.len()];
         let count = stdin.read(&mut chunk).map_err(fault)?;

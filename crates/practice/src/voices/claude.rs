@@ -308,6 +308,7 @@ impl Voice for Claude {
         if self.begun && !self.document && self.results == 0 && (streaming || self.working.is_some()) {
             self.interrupted(stage);
         }
+        // Claude Code 2.1.325 exits with 0 after SIGINT, so exit code 0 without a result is not a success.
         Parting::Code(0)
     }
 }

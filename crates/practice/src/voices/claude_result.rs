@@ -34,6 +34,8 @@ impl Claude {
         let words = ending.words();
         let (subtype, terminal_reason) = match ending {
             Ending::Done => ("success", "completed"),
+            // Claude Code 2.1.325 has the subtype `success` for API errors, too: only `is_error` and the reason show the
+            // failure.
             Ending::Error { .. } => ("success", "api_error"),
             Ending::MaxTurns(_) => ("error_max_turns", "max_turns"),
             Ending::MaxCost(_) => ("error_max_budget_usd", "budget_exhausted"),

@@ -163,6 +163,7 @@ impl Voice for Codex {
     }
 
     fn part(&mut self, signal: i32, _: &mut Stage) -> Parting {
+        // As Codex 0.166.0: SIGINT means exit code 1, SIGTERM ends it by the signal, and neither has a last line.
         if signal == SIGINT { Parting::Code(1) } else { Parting::Signal }
     }
 }

@@ -16,6 +16,7 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
         shape: if body["stream"] == true { ResponseShape::Events } else { ResponseShape::Whole },
         effort: text(&body["reasoning_effort"]).or_else(|| text(&body["reasoning"]["effort"])),
         thinking: ["thinking", "enable_thinking", "reasoning"].iter().find_map(|key| body.get(*key).cloned()),
+        // OpenAI has deprecated `max_tokens`. Some other servers of this API know only that one.
         max_tokens: body["max_completion_tokens"].as_u64().or_else(|| body["max_tokens"].as_u64()),
         schema: (format["type"] == "json_schema").then(|| format["json_schema"]["schema"].clone()),
         ..ParsedRequest::default()
@@ -65,6 +66,7 @@ fn finish(stop: StopReason) -> &'static str {
 
 fn usage(answer: &Answer) -> Value {
     let usage = answer.usage;
+    // `prompt_tokens` includes the cached ones, unlike `input_tokens` of Anthropic's API.
     let prompt = usage.input + usage.cache_read;
     json!({
         "prompt_tokens": prompt,
@@ -126,6 +128,7 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
         }
     }
     out.push(data(&delta(json!({}), finish(answer.stop).into()), false));
+    // The usage comes in a chunk of its own, with empty `choices`.
     out.push(data(&chunk(json!([]), usage(answer)), false));
     out.push(Frame { text: "data: [DONE]\n\n".to_owned(), delta: false });
     out

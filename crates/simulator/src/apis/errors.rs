@@ -108,12 +108,14 @@ fn anthropic(kind: FaultKind, model: &str) -> ErrorContent {
             "rate_limit_error",
             "This request would exceed your account's usage limit. Please try again later.",
         ),
+        // An empty balance is a 400 in this API, with the type of every bad request: only the text differs.
         FaultKind::Billing => of(
             400,
             "invalid_request_error",
             "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
         ),
         FaultKind::Unavailable => of(503, "api_error", "The service is temporarily unavailable."),
+        // 529 is not a registered status code. Anthropic defines it.
         FaultKind::Overloaded => of(529, "overloaded_error", "Overloaded"),
         FaultKind::ContextOverflow => {
             of(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
@@ -272,6 +274,7 @@ fn google(fault: &Fault, status: u16, name: &str, message: &str) -> Value {
             { "@type": kind("RetryInfo"), "retryDelay": delay },
         ]);
     } else if fault.kind == FaultKind::Quota {
+        // The captured program gives up at once if the quota is per day, and keeps retrying if there is a `RetryInfo`.
         error["details"] = json!([quota("GenerateRequestsPerDayPerProjectPerModel")]);
     } else if fault.kind == FaultKind::Unauthorized {
         error["details"] = json!([

@@ -9,6 +9,7 @@ use crate::scenario::StopReason;
 
 /// The address has the model and the shape; `address` parses them.
 pub(super) fn read(body: &Value) -> ParsedRequest {
+    // Google's servers accept both spellings of a field: those of protobuf's JSON mapping.
     let either =
         |snake: &str, camel: &str| body.get(camel).or_else(|| body.get(snake)).cloned().unwrap_or_default();
     let settings = either("generation_config", "generationConfig");
@@ -64,6 +65,7 @@ fn finish(stop: StopReason) -> &'static str {
 fn chunk(answer: &Answer, parts: &Value, finish: Option<&str>) -> Value {
     let usage = answer.usage;
     let prompt = usage.input + usage.cache_read;
+    // This API counts thinking beside the candidates. Our `output` includes it.
     let spoken = usage.output.saturating_sub(usage.reasoning);
     let mut candidate = json!({ "content": { "parts": parts, "role": "model" }, "index": 0 });
     if let Some(finish) = finish {

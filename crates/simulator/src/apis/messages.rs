@@ -64,6 +64,7 @@ fn image(asked: &mut ParsedRequest, part: &Value) {
 
 fn usage(usage: Usage, output: u64) -> Value {
     json!({
+        // Without the cached tokens. OpenAI's APIs include them in the input.
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_write,
         "cache_read_input_tokens": usage.cache_read,
@@ -119,6 +120,7 @@ pub(super) fn frames(answer: &Answer) -> Vec<Frame> {
     let start = message(answer, &json!([]), &Value::Null, 1);
     let mut out = MessageFrames::default();
     out.push(&json!({ "type": "message_start", "message": start }), false);
+    // The real API may send pings between any two events, and programs have to skip them.
     out.push(&json!({ "type": "ping" }), false);
     if let Some(think) = &answer.think {
         out.open(&json!({ "type": "thinking", "thinking": "", "signature": "" }));

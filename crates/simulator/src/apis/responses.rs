@@ -36,6 +36,7 @@ pub(super) fn read(body: &Value) -> ParsedRequest {
 }
 
 fn read_item(asked: &mut ParsedRequest, item: &Value) {
+    // In this API `type` is optional for messages.
     match item["type"].as_str().unwrap_or("message") {
         "message" => match item["role"].as_str() {
             Some("assistant") => asked.said.push(ConversationItem::Model),
@@ -59,6 +60,7 @@ fn read_item(asked: &mut ParsedRequest, item: &Value) {
                 }
             }
         }
+        // Each is a piece of one answer. `pick::answers` counts consecutive pieces once.
         "function_call" | "custom_tool_call" | "local_shell_call" | "reasoning" => {
             asked.said.push(ConversationItem::Model)
         }
@@ -103,6 +105,7 @@ fn finished(answer: &Answer) -> Value {
     let output: Vec<Value> = items(answer).into_iter().map(|item| item.value).collect();
     let cut = answer.stop == StopReason::MaxTokens;
     let mut response = response(answer, if cut { "incomplete" } else { "completed" }, &output.into());
+    // `input_tokens` includes the cached ones here, and excludes them in Anthropic's API.
     let (usage, input) = (answer.usage, answer.usage.input + answer.usage.cache_read);
     response["usage"] = json!({
         "input_tokens": input,

@@ -14,8 +14,10 @@ const IN_ORDER: Duration = Duration::from_millis(3500);
 
 /// Waits until the library has cleaned up after killed runs: a short run may end before docker answers. A signal ends the wait.
 pub(super) async fn leave_in_order(for_a_person: bool) {
+    // `settled` blocks its thread, so it must not run on a thread of the async runtime.
     let settled = |patience| tokio::task::spawn_blocking(move || registry::settled(patience));
     let wait = async {
+        // If the blocking task panicked, there is nothing left to wait for.
         if settled(NOTICED).await.unwrap_or(true) {
             return;
         }

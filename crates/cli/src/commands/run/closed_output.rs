@@ -40,6 +40,7 @@ pub(super) fn unfinished(error: CommandError, record: &Record, kept: bool) -> Co
     };
     let error = if error.is_closed_pipe() {
         let fault = match exit_code(record, StopSignal::No) {
+            // The agent succeeded, but its answer did not arrive. The exit code is 141: 128 plus SIGPIPE, as a shell has it.
             0 => Fault::ReaderGone,
             code => Fault::AgentFailed(code),
         };

@@ -33,6 +33,7 @@ pub(super) async fn drive(
     ephemeral: bool,
     provider: Option<&'static Manifest>,
 ) -> Result<(Record, StopSignal), CommandError> {
+    // Before the agent starts: until the handlers are there, a Ctrl-C ends this process at once (signal(7)).
     let signals = ProcessSignals::new()?;
     let mut turn = task.sole_process().start().await.map_err(CommandError::from)?;
     let version = provider.and_then(uncertified::ask);
@@ -44,6 +45,7 @@ pub(super) async fn drive(
         Err(error) => {
             let session = turn.session().clone();
             let sessions = if ephemeral { Vec::new() } else { vec![session] };
+            // Wait for the end: only the record shows whether the agent was stopped or had finished.
             return Err(match turn.stop().await {
                 // The agent may have ended before the cancellation.
                 Ok(record) if record.outcome != Outcome::Cancelled => {
@@ -58,6 +60,7 @@ pub(super) async fn drive(
     summary.journal = record.journal.as_ref().filter(|_| !ephemeral).map(|dir| dir.display().to_string());
     sink.finish(&summary, &record).map_err(|error| closed_output::unfinished(error, &record, !ephemeral))?;
     warn_of(&record, &mut sink)?;
+    // After a signal the user knows why the run ended.
     if stopped == StopSignal::No {
         explain_attempts(&record, &mut sink)?;
     }
@@ -119,9 +122,12 @@ async fn show(
 ) -> Result<StopSignal, CommandError> {
     let mut stopped = StopSignal::No;
     let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
+    // After a blocked write one tick is enough. Tokio's default would send all missed ticks at once.
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         tokio::select! {
+            // Signals come first: a flood of events must not delay the reaction to Ctrl-C. Ticks come last, because events
+            // redraw the status too.
             biased;
             Some(sent) = sent.recv() => match sent {
                 SignalAction::Window => sink.resize(terminal::width()),

@@ -21,6 +21,7 @@ struct McpEntry {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
+    // One agent has this key for a server with streamable HTTP.
     #[serde(alias = "httpUrl")]
     url: Option<String>,
     #[serde(default)]
@@ -29,6 +30,7 @@ struct McpEntry {
 
 #[derive(serde::Deserialize)]
 struct McpFile {
+    // `servers` is the key of VS Code's `mcp.json`.
     #[serde(rename = "mcpServers", alias = "servers")]
     servers: BTreeMap<String, McpEntry>,
 }

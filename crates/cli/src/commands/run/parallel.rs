@@ -61,6 +61,7 @@ pub(super) fn run(
         tasks.push((named, task));
     }
     async_runtime::start()?.block_on(async {
+        // First, so that from here on a signal stops the agents, and not this process alone.
         let signals = ProcessSignals::new()?;
         // With a fallback, a missing program is not an error.
         let alone = !matches!(resolved.args.fallback, Some(Fallback::Next | Fallback::Any));
@@ -110,12 +111,14 @@ async fn follow_all(
     let mut unwritable = None;
     loop {
         tokio::select! {
+            // Signals come first, as in `follow::show`.
             biased;
             Some(sent) = sent.recv() => if let SignalAction::Stop(how) = sent {
                 display.stopped = how;
             },
             piece = output.recv() => match piece {
                 None => break,
+                // Keep receiving: a full queue would block the runs that are being stopped.
                 Some(piece) if unwritable.is_some() => display.remark(piece),
                 Some(piece) => if let Err(error) = display.show(piece) {
                     unwritable = Some(error);
@@ -239,6 +242,7 @@ impl<'a> ParallelDisplay<'a> {
         if prints_answers {
             let footer = sink.footer(&summary);
             let page = matches!(self.format, OutputFormat::Human).then(|| self.progress.page()).flatten();
+            // The status line may be on the terminal that shows the answer.
             self.progress.ui().borrow_mut().erase();
             answer(name, record, page, self.stdout)?;
             self.progress.footer(&footer);

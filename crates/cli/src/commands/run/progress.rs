@@ -34,6 +34,7 @@ impl ParallelProgress {
 
     /// Returns whether the line is drawn.
     pub(super) fn draws(&self) -> bool {
+        // After the first answer, the reader of the pipe may print to this terminal at any time.
         self.wanted && self.options.screen.stderr.erases && !(self.options.screen.piped && self.answered)
     }
 

@@ -40,6 +40,7 @@ pub(crate) fn prompt(argument: Option<&str>) -> Result<String, CommandError> {
         ui.hint(WAITING_HINT);
     }
     let input = read()?;
+    // `</dev/null` and an empty pipe add nothing to the prompt.
     if input.trim().is_empty() {
         return whole(text.to_owned());
     }
@@ -59,6 +60,7 @@ fn none() -> CommandError {
 fn speaks() -> Result<bool, CommandError> {
     let stdin = std::io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    // poll(2) also returns for a closed writer (POLLHUP) and for a file at its end, so `</dev/null` does not wait.
     let ready = poll(&mut fds, Some(&PATIENCE)).map_err(|error| {
         CommandError::new(Fault::Internal, "could not read standard input").caused_by(error)
     })?;
@@ -69,6 +71,7 @@ fn read() -> Result<String, CommandError> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
+        // One byte more than allowed distinguishes a prompt of exactly that length from a longer one.
         .take(LONGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| CommandError::new(Fault::Usage, "could not read standard input").caused_by(error))?;

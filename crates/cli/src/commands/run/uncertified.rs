@@ -28,6 +28,7 @@ pub(super) async fn answer(asked: Option<JoinHandle<Option<String>>>) -> Option<
     if asked.is_finished() {
         return asked.await.ok().flatten();
     }
+    // A dropped `JoinHandle` only detaches its task (tokio).
     asked.abort();
     None
 }

@@ -278,6 +278,7 @@ impl BlockFlow {
         if !self.links.is_empty() {
             self.linked.push('\n');
         }
+        // A break does not end the paragraph: without this, `end_paragraph` would separate the rest by an empty line.
         let written = self.written;
         self.end_paragraph();
         self.written = written;
@@ -300,8 +301,10 @@ impl BlockFlow {
             self.out.push('\n');
         }
         let (first, rest) = self.prefixes();
+        // On a narrow terminal a deep prefix leaves no room. A line that is too long is better than one letter in each line.
         let room = |prefix: &str| self.page.width.saturating_sub(words::width(prefix)).max(8);
         for (number, line) in broken(&parts, room(&first), room(&rest)).into_iter().enumerate() {
+            // `finish` returns `None` then, so more lines would be wasted.
             if self.out.len() > self.longest {
                 return;
             }
