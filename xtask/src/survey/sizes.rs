@@ -69,10 +69,10 @@ fn functions(source: &Source) -> Vec<(usize, String)> {
             .position(|line| line.ends_with(';') && !line.starts_with(&format!("{indent} ")));
         if let Some(length) = body.filter(|body| end.is_none_or(|end| end > *body)) {
             let name = name.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).next();
-            found.push((
-                length + 1,
-                format!("{}/{}:{}", source.package, source.path, name.unwrap_or_default()),
-            ));
+            // Comments do not count: a limit on them would be a reason to leave them out.
+            let is_code = |line: &&&str| !line.trim_start().starts_with("//");
+            let length = lines[start..=start + length].iter().filter(is_code).count();
+            found.push((length, format!("{}/{}:{}", source.package, source.path, name.unwrap_or_default())));
         }
     }
     found
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_function_is_as_long_as_its_braces_are_apart() {
-        let text = "trait T {\n    fn declared(&self);\n}\n\npub(crate) async fn one(\n    a: u8,\n) {\n    a;\n}\n\nimpl X {\n    fn two() {\n    }\n}\n";
+        let text = "trait T {\n    fn declared(&self);\n}\n\npub(crate) async fn one(\n    a: u8,\n) {\n    // Why.\n    a;\n}\n\nimpl X {\n    fn two() {\n    }\n}\n";
         let source = Source::new("engine", "a.rs", text);
         assert_eq!(
             functions(&source),
