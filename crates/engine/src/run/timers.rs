@@ -8,7 +8,7 @@ use super::watch::WatchdogFinding;
 use super::{Now, PREPARATION, Run, RunPhase, RunStep, Watchdog, values};
 
 impl Run {
-    /// Returns when [`RunInput::Timer`] is due, as time since the run began.
+    /// Returns when [`RunInput::Timer`](super::RunInput::Timer) is due, as time since the run began.
     pub fn deadline(&self) -> Option<Millis> {
         let phase = match self.phase {
             RunPhase::New | RunPhase::Over => return None,
