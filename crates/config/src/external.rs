@@ -84,7 +84,7 @@ impl ExternalFile {
         for (model, entry) in entries {
             match serde_json::from_str::<ExternalCli>(entry.get()) {
                 Ok(mut program) => {
-                    // What is pinned is what runs, wherever the command is called.
+                    // The pinned program runs, in whatever directory the command is called.
                     if let Some(path) = beside(source, program.program(&model)) {
                         let Some(text) = path.to_str() else {
                             // Another spelling of the path could be another file, which is not pinned.

@@ -18,7 +18,7 @@ pub(crate) struct ProjectFile {
     pub(crate) claims: Vec<(String, Claim)>,
     /// The programs of the project that it names.
     pub(crate) programs: Vec<PathBuf>,
-    /// What is pinned for it.
+    /// Its pins.
     pub(crate) observed: Vec<ObservedFile>,
 }
 

@@ -193,7 +193,7 @@ impl RouterParser {
         let provider = config.take("provider");
         let binary = config.take("binary");
         if path.is_some() {
-            // What the specification does not name is a setting of the executable itself, as below `options`.
+            // A key that the specification does not name is a setting of the executable itself, as below `options`.
             for (key, value) in config.rest() {
                 let name = reader.word(key, "a name")?;
                 entry.options.entry(name).or_insert(option(reader, value)?);

@@ -11,7 +11,7 @@ use crate::trust;
 /// The most that a file of settings may hold.
 const LONGEST: u64 = 1024 * 1024;
 
-/// What a parser reports about a text, without the place and the line: the [`ConfigError`] that it causes has both.
+/// A parser's report on a text, without the place and the line: the [`ConfigError`] that it causes has both.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct SyntaxProblem {
@@ -32,7 +32,7 @@ pub(super) struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// Reads a file as a whole. What never ends is refused.
+    /// Reads a file as a whole. A file that is not a regular one is refused: reading it may never end.
     pub(super) fn read(path: &Path) -> Result<Self, ConfigError> {
         Self::open(path, |_| None).map(|source| source.expect("no owner is refused"))
     }

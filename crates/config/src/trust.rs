@@ -41,11 +41,11 @@ pub use store::{TrustError, TrustStore};
 pub struct Claim {
     /// The line, counted from 1.
     pub line: usize,
-    /// What it would do.
+    /// Its effect.
     pub kind: ClaimKind,
 }
 
-/// What a project's file would do.
+/// An effect of a project's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "claim")]
 pub enum ClaimKind {

@@ -28,7 +28,7 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug)]
 enum Value {
-    /// What it means, and how it is written: a variable may hold a secret, so that only its name is shown.
+    /// Its meaning and its spelling in the file: a variable may hold a secret, so only its name is shown.
     Text {
         text: String,
         written: String,
@@ -402,7 +402,7 @@ impl Node {
     }
 }
 
-/// Lists every key of a file that has a value, by its path: `providers[].config.timeout`. What people name themselves is `*`.
+/// Lists every key of a file that has a value, by its path: `providers[].config.timeout`. A name that people choose is `*`.
 #[cfg(test)]
 pub(crate) fn paths(text: &str) -> std::collections::BTreeSet<String> {
     fn walk(node: &Node, path: &str, all: &mut std::collections::BTreeSet<String>) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::kinds::words;
 
 words! {
-    /// What sort of action needs an approval.
+    /// The kind of action that needs an approval.
     pub enum ApprovalCategory {
         /// Merging or pushing.
         Merge,
@@ -37,7 +37,7 @@ words! {
         High,
     }
 
-    /// What holds an action back until it is decided.
+    /// The mechanism that holds an action back until it is decided.
     pub enum EnforcedBy {
         /// The agent itself waits for our answer.
         Agent,
@@ -63,7 +63,7 @@ words! {
         DenyAlways,
     }
 
-    /// Who or what decided.
+    /// The person, rule or program that decided.
     pub enum Decider {
         /// A person.
         Human,
@@ -79,7 +79,7 @@ words! {
         Withdrawn,
     }
 
-    /// What an offered answer does.
+    /// The effect of an offered answer.
     pub enum OptionEffect {
         /// Allows this time.
         AllowOnce,
@@ -100,6 +100,6 @@ pub struct ApprovalOption {
     pub id: String,
     /// Its label.
     pub label: String,
-    /// What it does.
+    /// Its effect.
     pub effect: OptionEffect,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::PermissionMode;
 use crate::kinds::words;
 
-/// What a provider can do. The first seven fields are those of the provider adapters specification.
+/// The capabilities of a provider. The first seven fields are those of the provider adapters specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -32,7 +32,7 @@ pub struct Capabilities {
     pub reports_thinking: bool,
     /// It tells when a tool starts and ends.
     pub reports_tools: bool,
-    /// What it tells about usage.
+    /// Its usage reports.
     pub reports_usage: UsageReports,
     /// How approvals can be answered.
     pub approvals: Approvals,
@@ -91,7 +91,7 @@ words! {
         Full,
     }
 
-    /// What a provider tells about usage.
+    /// The usage reports of a provider.
     #[derive(Default)]
     pub enum UsageReports {
         /// Nothing: it is estimated.

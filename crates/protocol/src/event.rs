@@ -32,16 +32,16 @@ pub struct Event {
     /// The turn that it belongs to, counted from 1; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// Who says so.
+    /// The origin of the event.
     pub source: Source,
     /// The bytes that it was read from; absent when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawSpan>,
-    /// What happened.
+    /// The kind of event, with its fields.
     pub kind: Kind,
 }
 
-/// Who says that something happened.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -69,12 +69,12 @@ pub struct RawSpan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RawFile {
-    /// What the agent wrote to standard output.
+    /// The agent's standard output.
     Stdout,
-    /// What the agent wrote to standard error.
+    /// The agent's standard error.
     Stderr,
-    /// What we wrote to the agent.
+    /// The bytes that Bowline wrote to the agent.
     Stdin,
-    /// What went over the agent's terminal.
+    /// The bytes of the agent's terminal.
     Pty,
 }

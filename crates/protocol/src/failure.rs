@@ -16,7 +16,7 @@ pub struct Failure {
     pub category: Category,
     /// The finer reason.
     pub code: Code,
-    /// What happened, in the agent's own words where it had any.
+    /// A description of the failure, in the agent's own words if it printed any.
     pub message: String,
     /// Whether the same request may be sent again to the same provider.
     pub retry: bool,
@@ -28,7 +28,7 @@ pub struct Failure {
     /// When a limit ends, where it was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
-    /// What the user can do next, where we know.
+    /// A step that the user can take next, if Bowline knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The same as the hint, for programs. Readers skip remedies that they do not know.

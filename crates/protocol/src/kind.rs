@@ -15,7 +15,7 @@ use crate::{Json, kinds};
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident = $tag:literal in $subject:ident),+ $(,)?) => {
-        /// What happened.
+        /// The kind of an event, with its fields.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Kind {
             $($(#[doc = $doc])+ $variant(kinds::$variant),)+
@@ -96,7 +96,7 @@ kinds! {
     SessionStarted = "session_started" in Session,
     /// The session went from one state to another.
     SessionStateChanged = "session_state_changed" in Session,
-    /// The session is over; nothing follows.
+    /// The runner of the session ended. If the session is resumed, `session_started` follows.
     SessionEnded = "session_ended" in Session,
     /// Another party leads the session now.
     ControlModeChanged = "control_mode_changed" in Session,
@@ -170,7 +170,7 @@ kinds! {
     CapabilityDegraded = "capability_degraded" in Route,
     /// The session goes on over another transport.
     TransportSwitched = "transport_switched" in Route,
-    /// What became of a wish to resume.
+    /// The result of a request to resume.
     ResumeAnswered = "resume_answered" in Session,
     /// The agent's own history is not the one that we have.
     DivergenceFound = "divergence_found" in Session,

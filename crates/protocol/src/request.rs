@@ -9,12 +9,12 @@ use crate::{Json, Millis, NativeSessionId};
 
 /// A request for one turn. Only the prompt is necessary.
 ///
-/// What a provider cannot honour is refused before anything is started, except [`Sampling`], which is a hint.
+/// An option that the provider cannot honour is refused before anything is started, except [`Sampling`], which is a hint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Request {
-    /// What the user says.
+    /// The user's text.
     pub prompt: String,
     /// Replaces the agent's system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct Request {
     /// Is added to the agent's system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_system_prompt: Option<String>,
-    /// What was said before, for agents that keep no session.
+    /// The earlier messages, for agents that keep no session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Message>,
     /// Files that go with the prompt.
@@ -43,7 +43,7 @@ pub struct Request {
     /// Further directories that the agent may use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub add_dirs: Vec<String>,
-    /// What the agent may do without being asked.
+    /// The actions that the agent may take without an approval.
     pub permission: PermissionMode,
     /// Tools that are allowed by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -129,9 +129,9 @@ pub struct Sampling {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
-    /// Who said it.
+    /// The author.
     pub role: Role,
-    /// What was said.
+    /// The text.
     pub content: String,
     /// Tools that the assistant asked for, in the model API's form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -198,7 +198,7 @@ pub enum Resume {
 }
 
 words! {
-    /// Who said a message.
+    /// The author of a message.
     pub enum Role {
         /// The operator.
         System,
@@ -210,7 +210,7 @@ words! {
         Tool,
     }
 
-    /// What an agent may do without being asked.
+    /// The actions that an agent may take without an approval.
     #[derive(Default, PartialOrd, Ord)]
     pub enum PermissionMode {
         /// Look, and change nothing.
@@ -239,7 +239,7 @@ words! {
     /// How much of the network an agent may use.
     #[derive(Default)]
     pub enum NetworkMode {
-        /// What the policy lists.
+        /// Only the entries that the policy lists.
         #[default]
         Restricted,
         /// All of it.
@@ -269,9 +269,9 @@ impl PermissionMode {
 pub struct TaskSpec {
     /// A short name.
     pub title: String,
-    /// What is to be reached.
+    /// The goal.
     pub goal: String,
-    /// What has to be respected.
+    /// The constraints.
     #[serde(default)]
     pub constraints: Vec<String>,
     /// How to tell that it is reached.

@@ -66,7 +66,7 @@ impl Usage {
     }
 }
 
-/// What a usage report covers.
+/// The period that a usage report covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

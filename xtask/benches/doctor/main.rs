@@ -6,7 +6,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -24,16 +24,13 @@ struct Took {
     cpu: f64,
 }
 
-fn main() -> ExitCode {
+fn main() -> Result<()> {
     // There is no other thread yet.
     let (_, why_open) = seclusion::enter(&[], &[]);
-    match why_open.map_or_else(run, |why| bail!("the programs are not cut off from the network: {why}")) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
-            ExitCode::FAILURE
-        }
+    if let Some(why) = why_open {
+        bail!("the programs are not cut off from the network: {why}");
     }
+    run()
 }
 
 fn run() -> Result<()> {

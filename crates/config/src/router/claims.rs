@@ -1,4 +1,4 @@
-//! What an entry of a project's file would do that needs trust: programs, variables, addresses, accounts.
+//! The parts of a project's entry that need trust: programs, variables, addresses, accounts.
 //!
 //! It is read off the tree before anything is made of it, so that a key which this version does not know how to obey cannot
 //! slip through as something harmless, and so that no variable is looked up for it.
@@ -106,11 +106,11 @@ pub(super) fn of_entry(reader: &YamlReader<'_>, node: &Node) -> Vec<Claim> {
                 let options = pairs(reader, value).into_iter();
                 claims.extend(options.map(|(option, value)| claim(value, configures(reader, option, value))));
             }
-            // What the form does not name is a setting of the program, and may be passed on to it.
+            // A key that the form does not name is a setting of the program, and may be passed on to it.
             key if !super::CONFIG_KEYS.contains(&key) => {
                 claims.push(claim(value, configures(reader, key.to_owned(), value)));
             }
-            // What only orders, limits or describes needs no trust.
+            // A key that only orders, limits or describes needs no trust.
             _ => {}
         }
     }

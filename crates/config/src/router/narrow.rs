@@ -49,7 +49,7 @@ pub(crate) fn narrowed(
 }
 
 fn narrowed_entry(entry: RouterEntry, own: Option<&Router>) -> Result<RouterEntry, String> {
-    // What the tree shows was looked at before; this holds whatever a later key may bring.
+    // The review checked the keys of today's format. This check also covers a key that a later format adds.
     let plain = match &entry.kind {
         EntryKind::Agent { provider, binary } => binary.is_none() && !provider.starts_with("acp:"),
         EntryKind::Executable { .. } => false,

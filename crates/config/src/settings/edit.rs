@@ -87,7 +87,7 @@ fn change(
     }
     edit(key, table, last).map_err(|what| wrong(what).expected(format!("`{name}` is {}", key.about)))?;
     let text = document.to_string();
-    // What could not be read again is not written.
+    // Bowline does not write a file that it could not read again.
     super::check(&ConfigSource { path: path.to_owned(), text: text.clone() })?;
     write(path, &text).map_err(|error| wrong("could not be written".to_owned()).caused_by(error))
 }
@@ -98,7 +98,7 @@ fn awake(text: &str, above: &[&str], last: &str) -> String {
     let bare = |line: &str| line.trim_start().trim_start_matches('#').trim().to_owned();
     let has = |line: &str| line.trim() == header;
     let set = text.lines().any(has);
-    // What stands between it and the next section would become its own.
+    // The keys between it and the next section would become its own.
     let after = text.lines().skip_while(|line| !(line.trim_start().starts_with('#') && bare(line) == header));
     let mut after = after.skip(1).take_while(|line| !line.trim_start().starts_with('['));
     if !set && after.any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {

@@ -7,19 +7,19 @@ use toml_edit::Value;
 pub struct Key {
     /// Its name, with dots. `*` stands for a name that a person chooses.
     pub name: &'static str,
-    /// What it may be.
+    /// The type of its values.
     pub kind: KeyKind,
-    /// What it is, as a clause.
+    /// A description, as a clause.
     pub about: &'static str,
     /// The variable of the environment that says it too.
     pub env: Option<&'static str>,
     /// The default; empty for none.
     pub default: &'static str,
-    /// What it might be.
+    /// A value, as an example.
     pub example: &'static str,
 }
 
-/// What a setting may be.
+/// The type of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// Any text.
@@ -91,7 +91,7 @@ impl Key {
 
     fn fits(&self, name: &str) -> bool {
         match self.name.split_once('*') {
-            // What a person chooses may have dots in it: names of models do.
+            // A name that a person chooses may have dots in it: names of models do.
             Some((before, after)) => name
                 .strip_prefix(before)
                 .and_then(|rest| rest.strip_suffix(after))

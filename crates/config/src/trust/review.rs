@@ -1,4 +1,4 @@
-//! What a project's files would do, for the user to look at before they are pinned.
+//! The effects of a project's files, for the user to read before they are pinned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

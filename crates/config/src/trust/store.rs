@@ -110,7 +110,7 @@ impl TrustStore {
             .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
             .and_then(|()| std::fs::rename(&new, &path));
         written.map_err(|error| {
-            // What is left of it holds no pins of any directory.
+            // The half-written file has no pins of any directory.
             let _ = std::fs::remove_file(&new);
             failed(error)
         })

@@ -6,7 +6,7 @@ use crate::{MessageId, QuestionId, ToolId};
 part! {
     /// The conversation got a message on the user's side.
     pub struct UserMessage {
-        /// Who wrote it.
+        /// The author.
         pub origin: UserOrigin,
         /// The text, or its first part.
         pub text: String,
@@ -71,7 +71,7 @@ part! {
 
     /// One step of a plan.
     pub struct PlanStep {
-        /// What is to be done.
+        /// The task of this step.
         pub text: String,
         /// How far it is.
         pub status: StepStatus,
@@ -101,7 +101,7 @@ part! {
 }
 
 words! {
-    /// Who wrote a message on the user's side.
+    /// The author of a message on the user's side.
     pub enum UserOrigin {
         /// A person, or the program that speaks for one.
         Human,

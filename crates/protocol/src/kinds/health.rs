@@ -6,14 +6,14 @@ use crate::{Basis, Category, Failure, MessageId, Millis, Timestamp, Usage, Usage
 part! {
     /// The agent is busy with something of its own, such as `compacting`; absent when that is over.
     pub struct Status {
-        /// What it is busy with.
+        /// The current activity.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub status: Option<String>,
     }
 
     /// The conversation was shortened to fit the model's context.
     pub struct ContextCompacted {
-        /// What made it happen.
+        /// The cause.
         pub trigger: CompactTrigger,
         /// Tokens before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,9 +34,9 @@ part! {
         /// How long it waits before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub delay_ms: Option<Millis>,
-        /// What sort of failure it retries.
+        /// The category of the failure that it retries.
         pub category: Category,
-        /// What the agent says about it.
+        /// The agent's own text about it.
         pub message: String,
     }
 
@@ -58,11 +58,11 @@ part! {
     pub struct UsageReported {
         /// The tokens, in normal form.
         pub usage: Usage,
-        /// What the numbers cover.
+        /// The period that the numbers cover.
         pub basis: Basis,
         /// Where they come from.
         pub source: UsageSource,
-        /// What it cost in US dollars, over the same basis.
+        /// The cost in US dollars, over the same basis.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub cost_usd: Option<f64>,
         /// The model.
@@ -110,10 +110,10 @@ part! {
     pub struct OptionState {
         /// Its id.
         pub id: String,
-        /// What can be chosen.
+        /// The choices.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub choices: Vec<String>,
-        /// What is chosen.
+        /// The current choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub current: Option<String>,
     }
@@ -133,7 +133,7 @@ part! {
         pub name: String,
         /// Its state.
         pub state: McpState,
-        /// What went wrong.
+        /// The failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub error: Option<String>,
     }
@@ -173,24 +173,24 @@ part! {
 
     /// The router went on to another provider, or to another way of asking the same one.
     pub struct FallbackTaken {
-        /// What was tried.
+        /// The provider, or its form, that was tried.
         pub from: String,
-        /// What is tried next.
+        /// The provider, or its form, that is tried next.
         pub to: String,
         /// The rule that allows it.
         pub rule: String,
         /// Why the prompt may be sent again, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reason: Option<String>,
-        /// What went wrong.
+        /// The failure.
         pub failure: Box<Failure>,
     }
 
-    /// Something that was wanted cannot be had; this is what is done instead.
+    /// A requested option is not available, and Bowline does something else instead.
     pub struct CapabilityDegraded {
-        /// What was wanted.
+        /// The requested option.
         pub capability: String,
-        /// What is done instead.
+        /// The behaviour instead.
         pub instead: String,
         /// Why.
         pub reason: String,
@@ -198,7 +198,7 @@ part! {
 }
 
 words! {
-    /// What made a compaction happen.
+    /// The cause of a compaction.
     pub enum CompactTrigger {
         /// The agent decided.
         Auto,

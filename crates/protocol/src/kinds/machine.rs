@@ -46,7 +46,7 @@ part! {
         /// Its process id; 0, and absent in JSON, if it is unknown because its container does not answer.
         #[serde(default, skip_serializing_if = "is_unknown")]
         pub pid: u32,
-        /// What it is, as far as we can tell.
+        /// A description, as far as Bowline can tell.
         pub command: String,
         /// Why it could not be ended.
         pub reason: String,
@@ -54,7 +54,7 @@ part! {
 
     /// Output that could not be understood. Kept, never shown as an answer.
     pub struct Unrecognized {
-        /// What is wrong with it.
+        /// The problem.
         pub reason: UnrecognizedReason,
         /// How many pieces in a row it stands for, where there are more than one: the span has all of them, and the other
         /// fields are about the first.
@@ -93,7 +93,7 @@ words! {
         Acp,
     }
 
-    /// What is wrong with output that could not be understood.
+    /// The problem with output that could not be understood.
     pub enum UnrecognizedReason {
         /// It is not in the dialect's form at all: a log line, a banner, half a line.
         Noise,

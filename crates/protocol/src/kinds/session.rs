@@ -28,7 +28,7 @@ part! {
         /// The agent's permission mode, in its own words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub permission_mode: Option<String>,
-        /// What this session can do.
+        /// The capabilities of this session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub capabilities: Option<Box<Capabilities>>,
     }
@@ -42,7 +42,7 @@ part! {
         pub reason: Option<String>,
     }
 
-    /// The session is over; nothing follows.
+    /// The runner of the session ended. If the session is resumed, `session_started` follows.
     pub struct SessionEnded {
         /// How the agent's process ended, if there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,13 +53,13 @@ part! {
 
     /// Another party leads the session now.
     pub struct ControlModeChanged {
-        /// Who leads.
+        /// The side that leads.
         pub mode: ControlMode,
     }
 
     /// A turn began.
     pub struct TurnStarted {
-        /// What made it begin.
+        /// The cause of its beginning.
         pub origin: TurnOrigin,
         /// The agent's own name for the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,10 +76,10 @@ part! {
         /// Why it failed: always there when the outcome is `failed` or `truncated`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub failure: Option<Box<Failure>>,
-        /// What the turn used, in normal form, if anything is known.
+        /// The usage of the turn, in normal form, if it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub usage: Option<Usage>,
-        /// What the turn cost in US dollars, where the agent tells.
+        /// The cost of the turn in US dollars, if the agent reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub cost_usd: Option<f64>,
         /// How many turns of the model it took, where the agent tells: its own count, in which `max_turns` is meant.
@@ -93,7 +93,7 @@ part! {
         pub running_tasks: Vec<TaskId>,
     }
 
-    /// What became of a wish to resume a session.
+    /// The result of a request to resume a session.
     pub struct ResumeAnswered {
         /// The session that was asked for.
         pub wanted: NativeSessionId,
@@ -109,7 +109,7 @@ part! {
         /// How many of the agent's entries we do not have.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub missing: Option<u64>,
-        /// What differs, in a sentence.
+        /// The difference, in a sentence.
         pub summary: String,
     }
 }
@@ -153,7 +153,7 @@ words! {
         Lost,
     }
 
-    /// Who leads a session.
+    /// The side that leads a session.
     pub enum ControlMode {
         /// The agent drives; people approve and comment.
         AgentLed,
@@ -163,7 +163,7 @@ words! {
         Delegated,
     }
 
-    /// What made a turn begin.
+    /// The cause of a turn.
     pub enum TurnOrigin {
         /// A prompt.
         Prompt,

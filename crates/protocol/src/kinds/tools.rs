@@ -13,9 +13,9 @@ part! {
         pub id: ToolId,
         /// The tool, as the agent names it.
         pub name: String,
-        /// What sort of tool it is.
+        /// The kind of tool.
         pub kind: ToolKind,
-        /// Who runs it.
+        /// The side that runs it.
         pub owner: ToolOwner,
         /// The arguments, as the agent wrote them; absent when they follow later or are very long.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ part! {
         pub id: ToolId,
         /// How it ended.
         pub status: ToolStatus,
-        /// What it gave back.
+        /// Its output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub output: Option<Excerpt>,
         /// The exit code, for a command.
@@ -64,7 +64,7 @@ part! {
     pub struct BackgroundTaskStarted {
         /// The task's id.
         pub id: TaskId,
-        /// What it does.
+        /// A description of the task.
         pub summary: String,
         /// The tool call that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ part! {
         pub id: TaskId,
         /// How it ended.
         pub status: ToolStatus,
-        /// What came of it.
+        /// The result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub summary: Option<String>,
     }
@@ -98,7 +98,7 @@ part! {
         /// Its path: absolute, or relative to the working directory of the session (`cwd` of `session_started`), also
         /// where that is not the root of a repository.
         pub path: String,
-        /// What happened to it.
+        /// The change.
         pub operation: FileOperation,
     }
 
@@ -125,11 +125,11 @@ part! {
     pub struct ApprovalAsked {
         /// The approval's id.
         pub id: ApprovalId,
-        /// What sort of action it is.
+        /// The kind of action.
         pub category: ApprovalCategory,
         /// How much may go wrong.
         pub risk: Risk,
-        /// What is asked, in a sentence.
+        /// The question, in a sentence.
         pub summary: String,
         /// The tool call that waits for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ part! {
         /// The rule that made it necessary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub rule: Option<String>,
-        /// What holds the action back until then.
+        /// The mechanism that holds the action back until then.
         pub enforced_by: EnforcedBy,
         /// When silence becomes a refusal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,24 +156,24 @@ part! {
         pub id: ApprovalId,
         /// The decision.
         pub decision: Decision,
-        /// Who or what decided.
+        /// The person, rule or program that decided.
         pub by: Decider,
         /// The rule that decided, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub rule: Option<String>,
-        /// What was told to the agent.
+        /// The text that the agent got.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reason: Option<String>,
         /// The arguments as the decider changed them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub changed_input: Option<Json>,
-        /// What enforced the decision.
+        /// The mechanism that enforced the decision.
         pub enforced_by: EnforcedBy,
     }
 }
 
 words! {
-    /// What sort of tool it is.
+    /// The kind of tool.
     pub enum ToolKind {
         /// Reads files or data.
         Read,
@@ -199,7 +199,7 @@ words! {
         Other,
     }
 
-    /// Who runs a tool.
+    /// The side that runs a tool.
     pub enum ToolOwner {
         /// The agent runs it. We only watch.
         Cli,
@@ -229,7 +229,7 @@ words! {
         Git,
     }
 
-    /// What happened to a file.
+    /// The change of a file.
     pub enum FileOperation {
         /// It was read.
         Read,

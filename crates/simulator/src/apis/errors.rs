@@ -76,64 +76,103 @@ struct ErrorContent {
 }
 
 fn words(family: ErrorFamily, fault: &Fault, model: &str) -> ErrorContent {
-    let kind = fault.kind;
+    let error = ReportedError::of(fault.kind);
     match family {
-        ErrorFamily::Anthropic => anthropic(kind, model),
-        ErrorFamily::Openai => openai(fault, model),
-        ErrorFamily::Google => google_words(fault, model),
-        ErrorFamily::Ollama => ErrorContent { name: "", code: None, ..openai(fault, model) },
+        ErrorFamily::Anthropic => anthropic(error, model),
+        ErrorFamily::Openai => openai(error, fault, model),
+        ErrorFamily::Google => google_words(error, fault, model),
+        ErrorFamily::Ollama => ErrorContent { name: "", code: None, ..openai(error, fault, model) },
     }
 }
 
-fn anthropic(kind: FaultKind, model: &str) -> ErrorContent {
+/// An error that the APIs word differently.
+#[derive(Clone, Copy)]
+enum ReportedError {
+    Internal,
+    Unavailable,
+    Overloaded,
+    RateLimit,
+    Quota,
+    Billing,
+    BadRequest,
+    ContextOverflow,
+    TooLarge,
+    NotFound,
+    Unauthorized,
+    Forbidden,
+}
+
+impl ReportedError {
+    fn of(kind: FaultKind) -> Self {
+        match kind {
+            FaultKind::BadRequest => Self::BadRequest,
+            FaultKind::Unauthorized => Self::Unauthorized,
+            FaultKind::Forbidden => Self::Forbidden,
+            FaultKind::NotFound => Self::NotFound,
+            FaultKind::TooLarge => Self::TooLarge,
+            FaultKind::RateLimit => Self::RateLimit,
+            FaultKind::Quota => Self::Quota,
+            FaultKind::Billing => Self::Billing,
+            FaultKind::Unavailable => Self::Unavailable,
+            FaultKind::Overloaded => Self::Overloaded,
+            FaultKind::ContextOverflow => Self::ContextOverflow,
+            // Faults of the connection and of the stream have no error of their own. If one is reported, it is a 500.
+            FaultKind::ServerError
+            | FaultKind::BadGateway
+            | FaultKind::Close
+            | FaultKind::Refused
+            | FaultKind::Hang
+            | FaultKind::HangAfterHeaders
+            | FaultKind::HangMidway
+            | FaultKind::Cut
+            | FaultKind::StreamError
+            | FaultKind::Garbage => Self::Internal,
+        }
+    }
+}
+
+fn anthropic(error: ReportedError, model: &str) -> ErrorContent {
     let of =
         |status, name, message: &str| ErrorContent { status, name, code: None, message: message.to_owned() };
-    match kind {
-        FaultKind::BadRequest => of(400, "invalid_request_error", "messages.0.content: a value is missing"),
-        FaultKind::Unauthorized => of(401, "authentication_error", "invalid x-api-key"),
-        FaultKind::Forbidden => of(
+    match error {
+        ReportedError::BadRequest => {
+            of(400, "invalid_request_error", "messages.0.content: a value is missing")
+        }
+        ReportedError::Unauthorized => of(401, "authentication_error", "invalid x-api-key"),
+        ReportedError::Forbidden => of(
             403,
             "permission_error",
             "Your API key does not have permission to use the specified resource.",
         ),
-        FaultKind::NotFound => of(404, "not_found_error", &format!("model: {model}")),
-        FaultKind::TooLarge => of(413, "request_too_large", "Request exceeds the maximum size"),
-        FaultKind::RateLimit => of(
+        ReportedError::NotFound => of(404, "not_found_error", &format!("model: {model}")),
+        ReportedError::TooLarge => of(413, "request_too_large", "Request exceeds the maximum size"),
+        ReportedError::RateLimit => of(
             429,
             "rate_limit_error",
             "This request would exceed your organization's rate limit of 50 requests per minute.",
         ),
-        FaultKind::Quota => of(
+        ReportedError::Quota => of(
             429,
             "rate_limit_error",
             "This request would exceed your account's usage limit. Please try again later.",
         ),
         // An empty balance is a 400 in this API, with the type of every bad request: only the text differs.
-        FaultKind::Billing => of(
+        ReportedError::Billing => of(
             400,
             "invalid_request_error",
             "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
         ),
-        FaultKind::Unavailable => of(503, "api_error", "The service is temporarily unavailable."),
+        ReportedError::Unavailable => of(503, "api_error", "The service is temporarily unavailable."),
         // 529 is not a registered status code. Anthropic defines it.
-        FaultKind::Overloaded => of(529, "overloaded_error", "Overloaded"),
-        FaultKind::ContextOverflow => {
+        ReportedError::Overloaded => of(529, "overloaded_error", "Overloaded"),
+        ReportedError::ContextOverflow => {
             of(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
         }
-        FaultKind::ServerError
-        | FaultKind::BadGateway
-        | FaultKind::Close
-        | FaultKind::Refused
-        | FaultKind::Hang
-        | FaultKind::HangAfterHeaders
-        | FaultKind::HangMidway
-        | FaultKind::Cut
-        | FaultKind::StreamError
-        | FaultKind::Garbage => of(500, "api_error", "Internal server error"),
+        ReportedError::Internal => of(500, "api_error", "Internal server error"),
     }
 }
 
-fn openai(fault: &Fault, model: &str) -> ErrorContent {
+fn openai(error: ReportedError, fault: &Fault, model: &str) -> ErrorContent {
     let of = |status, name, code: &'static str, message: &str| ErrorContent {
         status,
         name,
@@ -141,25 +180,27 @@ fn openai(fault: &Fault, model: &str) -> ErrorContent {
         message: message.to_owned(),
     };
     let request = "invalid_request_error";
-    match fault.kind {
-        FaultKind::BadRequest => of(400, request, "invalid_value", "Invalid request: a value is missing."),
-        FaultKind::Unauthorized => of(
+    match error {
+        ReportedError::BadRequest => {
+            of(400, request, "invalid_value", "Invalid request: a value is missing.")
+        }
+        ReportedError::Unauthorized => of(
             401,
             request,
             "invalid_api_key",
             "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
         ),
-        FaultKind::Forbidden => {
+        ReportedError::Forbidden => {
             of(403, "permission_error", "access_denied", "You do not have access to this resource.")
         }
-        FaultKind::NotFound => of(
+        ReportedError::NotFound => of(
             404,
             request,
             "model_not_found",
             &format!("The model `{model}` does not exist or you do not have access to it."),
         ),
-        FaultKind::TooLarge => of(413, request, "request_too_large", "The request is too large."),
-        FaultKind::RateLimit => of(
+        ReportedError::TooLarge => of(413, request, "request_too_large", "The request is too large."),
+        ReportedError::RateLimit => of(
             429,
             "requests",
             "rate_limit_exceeded",
@@ -168,92 +209,76 @@ fn openai(fault: &Fault, model: &str) -> ErrorContent {
                 wait(fault).as_secs_f64()
             ),
         ),
-        FaultKind::Quota => of(
+        ReportedError::Quota => of(
             429,
             "insufficient_quota",
             "insufficient_quota",
             "You exceeded your current quota, please check your plan and billing details.",
         ),
-        FaultKind::Billing => {
+        ReportedError::Billing => {
             of(400, request, "billing_hard_limit_reached", "Billing hard limit has been reached.")
         }
-        FaultKind::Unavailable => of(503, "server_error", "", "The service is temporarily unavailable."),
-        FaultKind::Overloaded => of(
+        ReportedError::Unavailable => of(503, "server_error", "", "The service is temporarily unavailable."),
+        ReportedError::Overloaded => of(
             503,
             "server_error",
             "server_is_overloaded",
             "The engine is currently overloaded, please try again later.",
         ),
-        FaultKind::ContextOverflow => of(
+        ReportedError::ContextOverflow => of(
             400,
             request,
             "context_length_exceeded",
             "This model's maximum context length is 200000 tokens. However, your messages resulted in 250000 tokens. Please reduce the length of the messages.",
         ),
-        FaultKind::ServerError
-        | FaultKind::BadGateway
-        | FaultKind::Close
-        | FaultKind::Refused
-        | FaultKind::Hang
-        | FaultKind::HangAfterHeaders
-        | FaultKind::HangMidway
-        | FaultKind::Cut
-        | FaultKind::StreamError
-        | FaultKind::Garbage => {
+        ReportedError::Internal => {
             of(500, "server_error", "", "The server had an error while processing your request.")
         }
     }
 }
 
-fn google_words(fault: &Fault, model: &str) -> ErrorContent {
+fn google_words(error: ReportedError, fault: &Fault, model: &str) -> ErrorContent {
     let of =
         |status, name, message: &str| ErrorContent { status, name, code: None, message: message.to_owned() };
-    match fault.kind {
-        FaultKind::BadRequest => of(400, "INVALID_ARGUMENT", "Request contains an invalid argument."),
-        FaultKind::Unauthorized => {
+    match error {
+        ReportedError::BadRequest => of(400, "INVALID_ARGUMENT", "Request contains an invalid argument."),
+        ReportedError::Unauthorized => {
             of(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
         }
-        FaultKind::Forbidden => of(403, "PERMISSION_DENIED", "The caller does not have permission"),
-        FaultKind::NotFound => of(
+        ReportedError::Forbidden => of(403, "PERMISSION_DENIED", "The caller does not have permission"),
+        ReportedError::NotFound => of(
             404,
             "NOT_FOUND",
             &format!(
                 "models/{model} is not found for API version v1beta, or is not supported for generateContent."
             ),
         ),
-        FaultKind::TooLarge => of(413, "INVALID_ARGUMENT", "Request payload size exceeds the limit."),
-        FaultKind::RateLimit => of(
+        ReportedError::TooLarge => of(413, "INVALID_ARGUMENT", "Request payload size exceeds the limit."),
+        ReportedError::RateLimit => of(
             429,
             "RESOURCE_EXHAUSTED",
             &format!("Resource has been exhausted. Please retry in {}s.", wait(fault).as_secs_f64()),
         ),
-        FaultKind::Quota => of(
+        ReportedError::Quota => of(
             429,
             "RESOURCE_EXHAUSTED",
             "You exceeded your current quota, please check your plan and billing details.",
         ),
-        FaultKind::Billing => of(
+        ReportedError::Billing => of(
             403,
             "PERMISSION_DENIED",
             "This API method requires billing to be enabled. Please enable billing on your project.",
         ),
-        FaultKind::Unavailable => of(503, "UNAVAILABLE", "The service is currently unavailable."),
-        FaultKind::Overloaded => of(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
-        FaultKind::ContextOverflow => of(
+        ReportedError::Unavailable => of(503, "UNAVAILABLE", "The service is currently unavailable."),
+        ReportedError::Overloaded => {
+            of(503, "UNAVAILABLE", "The model is overloaded. Please try again later.")
+        }
+        ReportedError::ContextOverflow => of(
             400,
             "INVALID_ARGUMENT",
             "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
         ),
-        FaultKind::ServerError
-        | FaultKind::BadGateway
-        | FaultKind::Close
-        | FaultKind::Refused
-        | FaultKind::Hang
-        | FaultKind::HangAfterHeaders
-        | FaultKind::HangMidway
-        | FaultKind::Cut
-        | FaultKind::StreamError
-        | FaultKind::Garbage => of(500, "INTERNAL", "An internal error has occurred."),
+        ReportedError::Internal => of(500, "INTERNAL", "An internal error has occurred."),
     }
 }
 
