@@ -2,7 +2,7 @@
 //!
 //! Each check takes an input, runs our code over it and panics when a promise is broken. The fuzz targets in `fuzz/`
 //! and ordinary property tests call the same functions, so that a promise is written down once. These checks do not know
-//! the right result for a particular input; the tests beside the code do.
+//! the right result for a particular input; the tests beside the code do. [`recordings`] has the recordings of real programs.
 
 mod chunking;
 mod classify;
@@ -10,6 +10,7 @@ mod decode;
 mod fixtures;
 mod framing;
 mod programs;
+pub mod recordings;
 mod skip;
 
 pub use chunking::Chunking;

@@ -4,15 +4,10 @@
 //! taken when fuzzing begins and not kept among the seeds, so that a new recording is fuzzed without more ado.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result};
-use bowline_providers::{catalogue, novelty};
-use bowline_testkit::Case;
-use serde::Deserialize;
-
-use crate::sh;
+use bowline_providers::novelty;
+use bowline_testkit::{Case, recordings};
 
 /// The longest seed: with what stands before it, it is shorter than an input may be, so that there is room to change.
 const LONGEST: usize = 900;
@@ -20,32 +15,16 @@ const LONGEST: usize = 900;
 /// The most sorts of lines of one dialect.
 const MOST_SORTS: usize = 60;
 
-/// One recording of the list.
-#[derive(Debug, Deserialize)]
-struct Capture {
-    cli: String,
-    provider: String,
-    version: String,
-    case: String,
-    class: String,
-    format: Option<String>,
-    dialect: Option<String>,
-}
-
 /// Reads the seeds: their names, and the inputs as the target wants them.
 pub(super) fn seeds() -> Result<Vec<(String, Vec<u8>)>> {
-    let fixtures = sh::root().join("fixtures");
-    let index = fs::read_to_string(fixtures.join("index.jsonl")).context("the list of recordings")?;
-    let mut dialects: BTreeMap<String, Kept> = BTreeMap::new();
-    for line in index.lines() {
-        let capture: Capture = serde_json::from_str(line).context("the list of recordings")?;
-        if ["stream", "wire"].contains(&&*capture.class) {
-            dialects.entry(capture.dialect()?).or_default().take(&capture.stdout(&fixtures)?);
-        }
+    let mut dialects: BTreeMap<&str, Kept> = BTreeMap::new();
+    for recording in recordings::all() {
+        let (dialect, _) = recording.reader();
+        dialects.entry(dialect.name).or_default().take(&recording.file("stdout.raw"));
     }
     let mut seeds = Vec::new();
     for (dialect, kept) in dialects {
-        let header = Case::header(&dialect).with_context(|| format!("no dialect is called {dialect}"))?;
+        let header = Case::header(dialect).with_context(|| format!("no dialect is called {dialect}"))?;
         let inputs = kept.inputs.iter().enumerate();
         seeds.extend(
             inputs.map(|(number, bytes)| (format!("{dialect}-{number}"), [&header[..], bytes].concat())),
@@ -54,27 +33,7 @@ pub(super) fn seeds() -> Result<Vec<(String, Vec<u8>)>> {
     Ok(seeds)
 }
 
-impl Capture {
-    fn name(&self) -> String {
-        format!("{}/{}/{}", self.cli, self.version, self.case)
-    }
-
-    fn dialect(&self) -> Result<String> {
-        if let Some(dialect) = &self.dialect {
-            return Ok(dialect.clone());
-        }
-        let formats = catalogue::by_name(&self.provider).map(|manifest| &manifest.formats);
-        let format = formats.zip(self.format.as_ref()).and_then(|(formats, name)| formats.get(name));
-        format.map(|format| format.dialect.clone()).with_context(|| format!("{}: no format", self.name()))
-    }
-
-    fn stdout(&self, fixtures: &Path) -> Result<Vec<u8>> {
-        fs::read(fixtures.join(self.name()).join("stdout.raw"))
-            .with_context(|| format!("{}: no output", self.name()))
-    }
-}
-
-/// What is kept of the recordings of one dialect.
+/// The seeds from the recordings of one dialect.
 #[derive(Debug, Default)]
 struct Kept {
     /// The fields of every line that is kept: two lines with the same are of one sort.

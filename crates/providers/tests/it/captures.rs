@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::fixtures::{self, Capture};
+use crate::fixtures::{self, Recording};
 
 /// What a recording must give. Every field that is given must hold.
 #[derive(Debug, Default, Deserialize)]
@@ -74,7 +74,7 @@ fn check_acp() {
 }
 
 /// Checks the expectations of one file against the recordings, by their keys.
-fn check_captures(cli: &str, captures: &BTreeMap<String, Capture>) {
+fn check_captures(cli: &str, captures: &BTreeMap<String, Recording>) {
     let mut wrong = Vec::new();
     for (case, expect) in expectations(cli) {
         let capture = captures.get(&case).unwrap_or_else(|| panic!("{cli}: there is no recording {case}"));

@@ -15,7 +15,7 @@ use bowline_providers::moment::Moment;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::fixtures::{self, Capture, Wire};
+use crate::fixtures::{self, Recording, WireStep};
 use crate::properties::check_account;
 use crate::support::Run;
 
@@ -67,6 +67,11 @@ fn events(output: &str) -> Vec<Event> {
 
 fn summary(output: &str) -> Value {
     Run::of("claude", output).summary()
+}
+
+/// Makes a prompt that is sent to the agent.
+fn prompt(text: &str) -> (char, String) {
+    ('>', json!({"type": "user", "message": {"role": "user", "content": text}}).to_string())
 }
 
 /// Plays a conversation of both sides: `>` is sent, `<` is printed.
@@ -225,8 +230,6 @@ fn tools_end_as_the_wire_says() {
 
 #[test]
 fn prompts_that_wait_have_turns_of_their_own() {
-    let prompt =
-        |text: &str| ('>', json!({"type": "user", "message": {"role": "user", "content": text}}).to_string());
     let events = talk(&[
         prompt("one"),
         ('<', INIT.into()),
@@ -260,8 +263,6 @@ fn a_command_between_turns_opens_none() {
 #[test]
 fn a_sub_agent_that_goes_on_between_turns_spoils_none() {
     let aside = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"id":"s","content":[{"type":"text","text":"aside"}]}}"#;
-    let prompt =
-        |text: &str| ('>', json!({"type": "user", "message": {"role": "user", "content": text}}).to_string());
     let events = talk(&[
         prompt("one"),
         ('<', INIT.into()),
@@ -358,7 +359,7 @@ fn chunks_do_not_matter() {
 
 #[test]
 fn the_shape_shows_by_itself() {
-    let recorded = |capture: &Capture| capture.cli == "claude" && capture.class == "stream";
+    let recorded = |capture: &Recording| capture.cli == "claude" && capture.class == "stream";
     for capture in fixtures::all().into_iter().filter(recorded) {
         let stdout: Vec<u8> = capture.wire().into_iter().flat_map(printed).collect();
         let run = Run { end: capture.end(), ..Run::of("claude", &stdout) };
@@ -370,10 +371,10 @@ fn the_shape_shows_by_itself() {
     }
 }
 
-fn printed(step: Wire) -> Vec<u8> {
+fn printed(step: WireStep) -> Vec<u8> {
     match step {
-        Wire::FromAgent(bytes) => bytes,
-        Wire::ToAgent(_) => Vec::new(),
+        WireStep::FromAgent(bytes) => bytes,
+        WireStep::ToAgent(_) => Vec::new(),
     }
 }
 

@@ -10,7 +10,6 @@ mod codex;
 mod copilot;
 mod dialect_docs;
 mod docker;
-mod fixtures;
 mod framing;
 mod gemini;
 mod grok_cli;
@@ -35,3 +34,5 @@ mod spec_003;
 mod spec_004;
 mod support;
 mod turns;
+
+use bowline_testkit::recordings as fixtures;

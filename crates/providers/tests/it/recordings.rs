@@ -11,13 +11,13 @@ use bowline_providers::dialect::{Shape, StepOutput};
 use bowline_providers::moment::Moment;
 use serde::Deserialize;
 
-use crate::fixtures::{self, Capture, Wire};
+use crate::fixtures::{self, Recording, WireStep};
 use crate::properties::check_account;
 
 /// Programs of which every one-way recording is one turn.
 const ONE_TURN: [&str; 4] = ["pi", "opencode", "copilot", "grok"];
 
-fn recordings() -> impl Iterator<Item = Capture> {
+fn recordings() -> impl Iterator<Item = Recording> {
     fixtures::all().into_iter()
 }
 
@@ -50,7 +50,7 @@ fn nothing_in_a_recording_is_novel() {
         let mut drafts = Vec::new();
         let mut decoder = Decoder::of_shape(entry, shape).watching(vocabulary);
         for step in capture.wire() {
-            if let Wire::FromAgent(bytes) = step {
+            if let WireStep::FromAgent(bytes) = step {
                 decoder.stdout(&bytes, &now, &mut drafts);
             }
         }
@@ -68,7 +68,7 @@ fn nothing_in_a_recording_is_novel() {
 #[test]
 fn one_prompt_is_one_turn() {
     // A wire may carry several prompts.
-    let ours = |capture: &Capture| ONE_TURN.contains(&capture.cli.as_str()) && capture.class == "stream";
+    let ours = |capture: &Recording| ONE_TURN.contains(&capture.cli.as_str()) && capture.class == "stream";
     for capture in recordings().filter(ours) {
         let events = &capture.summary()["events"];
         assert_eq!(
@@ -93,7 +93,7 @@ fn programs_that_announce_themselves_print_before_the_model_answers() {
         if shape != Shape::Lines || (capture.cli == "codex" && capture.case != "hang0-sigterm") {
             continue;
         }
-        let Some(Wire::FromAgent(stdout)) = capture.wire().into_iter().next() else { continue };
+        let Some(WireStep::FromAgent(stdout)) = capture.wire().into_iter().next() else { continue };
         match entry.steps_of(Shape::Lines) {
             StepOutput::Announced => assert!(stdout.starts_with(b"{"), "{}", capture.name()),
             StepOutput::Late => assert!(!stdout.starts_with(b"{"), "{}", capture.name()),
@@ -106,7 +106,7 @@ fn programs_that_announce_themselves_print_before_the_model_answers() {
     assert_eq!(checked, ["claude", "codex-exec", "copilot", "gemini", "grok-cli", "opencode", "pi", "qwen"]);
     // opencode's first line may be the error of its first model call.
     let failed = recordings().find(|it| it.name() == "opencode/1.18.33/err429").expect("it is recorded");
-    let Some(Wire::FromAgent(stdout)) = failed.wire().into_iter().next() else {
+    let Some(WireStep::FromAgent(stdout)) = failed.wire().into_iter().next() else {
         panic!("it printed nothing")
     };
     assert!(stdout.starts_with(br#"{"type":"error""#));
@@ -127,7 +127,7 @@ fn the_events_do_not_depend_on_the_chunks() {
 fn the_account_adds_up_whatever_is_lost() {
     for capture in recordings().filter(|capture| capture.class == "stream") {
         let (entry, shape) = capture.reader();
-        let Some(Wire::FromAgent(bytes)) = capture.wire().into_iter().next() else { continue };
+        let Some(WireStep::FromAgent(bytes)) = capture.wire().into_iter().next() else { continue };
         let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         let every = |step: usize, at: usize| lines.iter().skip(at).step_by(step).copied();
         let damaged = [
@@ -155,7 +155,7 @@ fn a_prefix_of_the_bytes_gives_a_prefix_of_the_events() {
     let now = Moment::utc(bowline_protocol::Timestamp::EPOCH);
     for capture in recordings().filter(|capture| capture.class == "stream") {
         let (entry, shape) = capture.reader();
-        let Some(Wire::FromAgent(bytes)) = capture.wire().into_iter().next() else { continue };
+        let Some(WireStep::FromAgent(bytes)) = capture.wire().into_iter().next() else { continue };
         let before_the_end = |bytes: &[u8]| {
             let mut drafts = Vec::new();
             Decoder::of_shape(entry, shape).stdout(bytes, &now, &mut drafts);

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::fixtures::{self, Capture};
+use crate::fixtures::{self, Recording};
 
 /// The longest text that a snapshot shows whole.
 const SHOWN: usize = 120;
@@ -24,7 +24,7 @@ fn every_recording() {
 }
 
 /// One line for each event: its turn, where it comes from, and what it is, with long texts cut.
-fn shown(capture: &Capture) -> String {
+fn shown(capture: &Recording) -> String {
     let mut text = String::new();
     for event in capture.events() {
         let mut kind = serde_json::to_value(&event.kind).expect("an event is plain data");

@@ -1,17 +1,14 @@
 //! Plays a run to the renderer, with a clock of its own, and shows what both streams got.
 
-use std::fs;
 use std::num::NonZeroU16;
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use bowline_protocol::{Event, Exit, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
-use bowline_providers::decode::{Cause, Decoder, End, Stamp};
-use bowline_providers::dialect::Shape;
+use bowline_protocol::{Event, Kind, Millis, PermissionMode, SessionId, Source, Timestamp};
+use bowline_providers::decode::{Decoder, Stamp};
 use bowline_providers::moment::Moment;
-use bowline_providers::{catalogue, dialects, views};
+use bowline_providers::views;
+use bowline_testkit::recordings::{self, Recording, WireStep};
 use jiff::tz::TimeZone;
-use serde::Deserialize;
 
 use crate::human::{
     AgentHints, DetailLevel, Glyphs, OutputPiece, PieceStream, Remedies, RenderOptions, Renderer, RunSummary,
@@ -24,118 +21,49 @@ const ROWS: u16 = 1000;
 /// How long a line of a recording takes.
 const LINE: Millis = Millis(400);
 
-/// The moment at which recordings are looked at: the day on which they were made.
-pub(super) fn start() -> Timestamp {
-    "2026-11-15T08:00:00Z".parse().expect("a time")
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    cli: String,
-    provider: String,
-    version: String,
-    case: String,
-    class: String,
-    format: Option<String>,
-    dialect: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    dir: String,
-    line: Option<String>,
-    msg: Option<Box<serde_json::value::RawValue>>,
-}
+pub(super) use bowline_testkit::recordings::start;
 
 /// Returns all recordings of streams and wires, by name. They are played once.
 pub(super) fn all() -> &'static [(String, Vec<Event>)] {
     static ALL: OnceLock<Vec<(String, Vec<Event>)>> = OnceLock::new();
-    ALL.get_or_init(|| index().iter().map(|entry| (name(entry), play(entry))).collect())
-}
-
-fn name(entry: &Entry) -> String {
-    format!("{}/{}/{}", entry.cli, entry.version, entry.case)
-}
-
-fn index() -> Vec<Entry> {
-    let index = fs::read_to_string(root().join("index.jsonl")).expect("the list of recordings");
-    let entries = index.lines().map(|line| serde_json::from_str::<Entry>(line).expect("a line of the list"));
-    entries.filter(|entry| ["stream", "wire"].contains(&entry.class.as_str())).collect()
+    ALL.get_or_init(|| recordings::all().iter().map(|entry| (entry.name(), play(entry))).collect())
 }
 
 /// Plays the recording of that name.
 pub(super) fn recording(wanted: &str) -> Vec<Event> {
-    let entry = index().into_iter().find(|entry| name(entry) == wanted);
+    let entry = recordings::all().into_iter().find(|entry| entry.name() == wanted);
     play(&entry.unwrap_or_else(|| panic!("there is no recording {wanted}")))
 }
 
 /// Plays a recording; each of its lines takes its time.
-fn play(entry: &Entry) -> Vec<Event> {
-    let wanted = name(entry);
-    let file = |file: &str| fs::read(root().join(&wanted).join(file)).unwrap_or_default();
-    let (dialect, shape) = match (&entry.dialect, &entry.format) {
-        (Some(dialect), _) => (dialect.clone(), Shape::Unknown),
-        (None, Some(format)) => {
-            let manifest = catalogue::by_name(&entry.provider).expect("a provider");
-            let format = manifest.formats.get(format).expect("a format");
-            (format.dialect.clone(), format.shape)
-        }
-        (None, None) => panic!("{wanted} names neither a dialect nor a format"),
-    };
-    let mut decoder = Decoder::of_shape(dialects::by_name(&dialect).expect("a dialect"), shape);
+fn play(recording: &Recording) -> Vec<Event> {
+    let (dialect, shape) = recording.reader();
+    let mut decoder = Decoder::of_shape(dialect, shape);
     let mut stamp = Stamp::new(SessionId::from("s-7f3a"));
     let (mut events, mut drafts, mut sent) = (Vec::new(), Vec::new(), 0);
     let mut now = Moment::utc(start());
-    let mut steps: Vec<(bool, Vec<u8>)> = Vec::new();
-    if entry.class == "wire" {
-        let text = [file("wire.jsonl"), file("transcript.jsonl")].concat();
-        for line in String::from_utf8(text).expect("text").lines() {
-            let step: Step = serde_json::from_str(line).expect("a step");
-            let Some(text) = step.line.or_else(|| step.msg.map(|msg| msg.get().to_owned())) else { continue };
-            match step.dir.as_str() {
-                "cli->host" | "agent->client" | "recv" => steps.push((true, (text + "\n").into_bytes())),
-                "host->cli" | "client->agent" | "send" => steps.push((false, text.into_bytes())),
-                _ => {}
+    for step in recording.wire() {
+        match step {
+            // The output of a one-way recording is one step. Each of its lines takes its time, too.
+            WireStep::FromAgent(bytes) => {
+                for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                    now.at = now.at.after(LINE);
+                    decoder.stdout(line, &now, &mut drafts);
+                    events.extend(drafts.drain(..).map(|draft| stamp.stamp(draft, now.at)));
+                }
+            }
+            WireStep::ToAgent(line) => {
+                now.at = now.at.after(LINE);
+                decoder.sent(&line, sent, &now, &mut drafts);
+                sent += line.len() as u64 + 1;
+                events.extend(drafts.drain(..).map(|draft| stamp.stamp(draft, now.at)));
             }
         }
-    } else {
-        steps.extend(
-            file("stdout.raw").split_inclusive(|byte| *byte == b'\n').map(|line| (true, line.to_vec())),
-        );
     }
-    for (heard, bytes) in steps {
-        now.at = now.at.after(LINE);
-        if heard {
-            decoder.stdout(&bytes, &now, &mut drafts);
-        } else {
-            decoder.sent(&String::from_utf8_lossy(&bytes), sent, &now, &mut drafts);
-            sent += bytes.len() as u64 + 1;
-        }
-        events.extend(drafts.drain(..).map(|draft| stamp.stamp(draft, now.at)));
-    }
-    decoder.stderr(&file("stderr.raw"), &now, &mut drafts);
-    decoder.finish(&end(&String::from_utf8_lossy(&file("exit_code"))), &now, &mut drafts);
+    decoder.stderr(&recording.file("stderr.raw"), &now, &mut drafts);
+    decoder.finish(&recording.end(), &now, &mut drafts);
     events.extend(drafts.drain(..).map(|draft| stamp.stamp(draft, now.at)));
     events
-}
-
-fn end(text: &str) -> End {
-    let (exit, cause) = match text.trim() {
-        "timeout-killed" => (Exit::Signal(9), Cause::TimedOut),
-        "signal:SIGINT" => (Exit::Signal(2), Cause::Exited),
-        "signal:SIGKILL" => (Exit::Signal(9), Cause::Exited),
-        "signal:SIGTERM" => (Exit::Signal(15), Cause::Exited),
-        number => match number.rsplit(':').next().unwrap_or_default().parse() {
-            Ok(code @ 0..) => (Exit::Code(code), Cause::Exited),
-            Ok(signal) => (Exit::Signal(-signal), Cause::Exited),
-            Err(_) => panic!("exit code {text:?}"),
-        },
-    };
-    End { exit: Some(exit), cause }
 }
 
 /// Makes events of their JSON, a line each, half a second apart.

@@ -189,7 +189,7 @@ const BOTH_SIDES: [&str; 6] =
 
 #[test]
 fn the_agents_side_alone_tells_the_same_story() {
-    let alone = |capture: &fixtures::Capture| {
+    let alone = |capture: &fixtures::Recording| {
         capture.dialect.as_deref() == Some("acp")
             && !BOTH_SIDES.iter().any(|name| capture.case.starts_with(name))
     };
@@ -197,7 +197,9 @@ fn the_agents_side_alone_tells_the_same_story() {
         let stdout: Vec<u8> = capture
             .wire()
             .into_iter()
-            .filter_map(|step| if let fixtures::Wire::FromAgent(bytes) = step { Some(bytes) } else { None })
+            .filter_map(
+                |step| if let fixtures::WireStep::FromAgent(bytes) = step { Some(bytes) } else { None },
+            )
             .flatten()
             .collect();
         let (alone, both) = (Run::of("acp", &stdout).summary(), capture.summary());
@@ -280,8 +282,8 @@ fn fields_of_another_type_are_survived() {
         let mut drafts = Vec::new();
         for step in capture.wire() {
             let (side, bytes) = match step {
-                fixtures::Wire::FromAgent(bytes) => (Side::Agent, bytes),
-                fixtures::Wire::ToAgent(line) => (Side::Client, line.into_bytes()),
+                fixtures::WireStep::FromAgent(bytes) => (Side::Agent, bytes),
+                fixtures::WireStep::ToAgent(line) => (Side::Client, line.into_bytes()),
             };
             let message: Value = serde_json::from_slice(&bytes).expect("a message");
             if bytes.len() > 1024 {

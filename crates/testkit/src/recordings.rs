@@ -1,4 +1,4 @@
-//! Recordings of real programs: the list of them, and how they are played.
+//! The recordings of real programs in `fixtures/`: their list, their files, and how they are played to a decoder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,31 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One recording.
+/// A line of `fixtures/index.jsonl`: one recording.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Capture {
-    pub(crate) cli: String,
-    pub(crate) provider: String,
-    pub(crate) version: String,
-    pub(crate) case: String,
-    pub(crate) class: String,
-    pub(crate) format: Option<String>,
-    pub(crate) dialect: Option<String>,
+pub struct Recording {
+    /// The folder of the program.
+    pub cli: String,
+    /// The provider whose manifest describes the program.
+    pub provider: String,
+    /// The version of the program.
+    pub version: String,
+    /// The folder of the recording.
+    pub case: String,
+    /// `stream` for one-way output, `wire` for a two-way protocol; others are not decoded.
+    pub class: String,
+    /// The output format, by the manifest.
+    pub format: Option<String>,
+    /// The dialect, where no format of the manifest has it.
+    pub dialect: Option<String>,
 }
 
-/// What went over the wire, in order.
-pub(crate) enum Wire {
+/// One step of a recording.
+#[derive(Debug)]
+pub enum WireStep {
+    /// Bytes that the agent wrote to standard output.
     FromAgent(Vec<u8>),
+    /// A line that was sent to the agent.
     ToAgent(String),
 }
 
@@ -34,30 +44,31 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// Every recording.
-pub(crate) fn index() -> Vec<Capture> {
+/// Returns every recording.
+pub fn index() -> Vec<Recording> {
     let index = fs::read_to_string(root().join("index.jsonl")).expect("the list of recordings");
     index.lines().map(|line| serde_json::from_str(line).expect("a line of the list")).collect()
 }
 
-/// Every recording that is decoded: streams and wires.
-pub(crate) fn all() -> Vec<Capture> {
-    let decoded = |capture: &Capture| ["stream", "wire"].contains(&capture.class.as_str());
+/// Returns every recording that is decoded: streams and wires.
+pub fn all() -> Vec<Recording> {
+    let decoded = |recording: &Recording| ["stream", "wire"].contains(&recording.class.as_str());
     index().into_iter().filter(decoded).collect()
 }
 
-impl Capture {
-    /// Its name: `cli/version/case`.
-    pub(crate) fn name(&self) -> String {
+impl Recording {
+    /// Returns its name: `cli/version/case`.
+    pub fn name(&self) -> String {
         format!("{}/{}/{}", self.cli, self.version, self.case)
     }
 
-    fn file(&self, name: &str) -> Vec<u8> {
+    /// Returns the content of one of its files; empty if there is no such file.
+    pub fn file(&self, name: &str) -> Vec<u8> {
         fs::read(root().join(self.name()).join(name)).unwrap_or_default()
     }
 
-    /// The dialect and shape of its output.
-    pub(crate) fn reader(&self) -> (&'static dialects::DialectEntry, Shape) {
+    /// Returns the dialect and shape of its output.
+    pub fn reader(&self) -> (&'static dialects::DialectEntry, Shape) {
         let find = |name: &str| {
             dialects::by_name(name).unwrap_or_else(|| panic!("{}: no dialect {name}", self.name()))
         };
@@ -71,9 +82,9 @@ impl Capture {
         (find(&format.dialect), format.shape)
     }
 
-    /// How the program ended. Recorders write a signal as a negative number or by its name, and their own deadline
+    /// Returns how the program ended. Recorders write a signal as a negative number or by its name, and their own deadline
     /// as `timeout-killed`.
-    pub(crate) fn end(&self) -> End {
+    pub fn end(&self) -> End {
         let text = String::from_utf8(self.file("exit_code")).expect("text");
         let (exit, cause) = match text.trim() {
             "timeout-killed" => (Exit::Signal(9), Cause::TimedOut),
@@ -90,10 +101,10 @@ impl Capture {
         End { exit: Some(exit), cause }
     }
 
-    /// What went over the wire.
-    pub(crate) fn wire(&self) -> Vec<Wire> {
+    /// Returns the bytes of both directions, in their order.
+    pub fn wire(&self) -> Vec<WireStep> {
         if self.class != "wire" {
-            return vec![Wire::FromAgent(self.file("stdout.raw"))];
+            return vec![WireStep::FromAgent(self.file("stdout.raw"))];
         }
         let text = [self.file("wire.jsonl"), self.file("transcript.jsonl")].concat();
         let lines = String::from_utf8(text).expect("text");
@@ -101,20 +112,20 @@ impl Capture {
     }
 
     /// Plays it, cutting what the agent wrote into chunks.
-    pub(crate) fn drafts(&self, chunk: usize) -> Vec<UnnumberedEvent> {
+    pub fn drafts(&self, chunk: usize) -> Vec<UnnumberedEvent> {
         let (entry, shape) = self.reader();
-        let now = now();
+        let now = Moment::utc(start());
         let mut decoder = Decoder::of_shape(entry, shape);
         let mut drafts = Vec::new();
         let mut sent = 0;
         for step in self.wire() {
             match step {
-                Wire::FromAgent(bytes) => {
+                WireStep::FromAgent(bytes) => {
                     for chunk in bytes.chunks(chunk.min(bytes.len().max(1))) {
                         decoder.stdout(chunk, &now, &mut drafts);
                     }
                 }
-                Wire::ToAgent(line) => {
+                WireStep::ToAgent(line) => {
                     decoder.sent(&line, sent, &now, &mut drafts);
                     sent += line.len() as u64 + 1;
                 }
@@ -126,13 +137,13 @@ impl Capture {
     }
 
     /// Plays it and numbers the events.
-    pub(crate) fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<Event> {
         let mut stamp = Stamp::new(SessionId::from("s"));
-        self.drafts(usize::MAX).into_iter().map(|draft| stamp.stamp(draft, now().at)).collect()
+        self.drafts(usize::MAX).into_iter().map(|draft| stamp.stamp(draft, start())).collect()
     }
 
     /// Plays it into a view.
-    pub(crate) fn view(&self, name: &str) -> String {
+    pub fn view(&self, name: &str) -> String {
         let setup = views::Setup { provider: Some(self.provider.clone()), ours: false };
         let mut view = (views::by_name(name).expect("a view").make)(&setup);
         let mut text = String::new();
@@ -142,14 +153,14 @@ impl Capture {
     }
 
     /// Plays it into a summary.
-    pub(crate) fn summary(&self) -> Value {
+    pub fn summary(&self) -> Value {
         serde_json::from_str(&self.view("summary")).expect("one object")
     }
 }
 
-/// The moment at which recordings are looked at: the day on which they were made.
-fn now() -> Moment {
-    Moment::utc("2026-11-15T08:00:00Z".parse::<Timestamp>().expect("a time"))
+/// Returns the time at which recordings are played: the day on which they were made.
+pub fn start() -> Timestamp {
+    "2026-11-15T08:00:00Z".parse().expect("a time")
 }
 
 /// A step of a recorded wire, whichever recorder wrote it.
@@ -163,12 +174,12 @@ struct Step<'a> {
 }
 
 /// Reads a step of a recorded wire. Notes of the recorder are no steps.
-fn step(line: &str) -> Option<Wire> {
+fn step(line: &str) -> Option<WireStep> {
     let step: Step<'_> = serde_json::from_str(line).expect("a step");
     let text = step.line.or_else(|| step.msg.map(|msg| msg.get().to_owned()))?;
     match step.dir.as_str() {
-        "cli->host" | "agent->client" | "recv" => Some(Wire::FromAgent((text + "\n").into_bytes())),
-        "host->cli" | "client->agent" | "send" => Some(Wire::ToAgent(text)),
+        "cli->host" | "agent->client" | "recv" => Some(WireStep::FromAgent((text + "\n").into_bytes())),
+        "host->cli" | "client->agent" | "send" => Some(WireStep::ToAgent(text)),
         _ => None,
     }
 }
