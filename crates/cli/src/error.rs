@@ -2,9 +2,11 @@
 
 use std::error::Error;
 
+use bowline::ResumeGap;
 use bowline::exit;
 use bowline::roster::RosterError;
 
+use crate::commands::session_ids;
 use crate::human::error_text;
 use crate::remedies;
 
@@ -178,6 +180,9 @@ impl From<bowline::Error> for CommandError {
                 let (message, hint) = remedies::of_refusal(&refusal);
                 Self::new(fault, message).maybe_hint(hint)
             }
+            bowline::Error::NotResumable { session, gap: ResumeGap::Running { pid }, .. } => {
+                session_ids::running(session.as_str(), pid)
+            }
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
                 let hint = error.hint();
@@ -228,8 +233,18 @@ impl From<bowline::settings::ConfigError> for CommandError {
     }
 }
 
+/// Reports that the router chose no provider, after the command printed why it skipped each candidate.
+pub(crate) fn no_route_explained(route: &bowline::route::NoRoute) -> CommandError {
+    let unlisted = bowline::route::NoRoute { problem: route.problem.clone(), verdicts: Vec::new() };
+    with_remedies(&unlisted)
+}
+
 /// Reports that the router chose no provider, and why it skipped each candidate.
 fn no_route(route: &bowline::route::NoRoute) -> CommandError {
+    with_remedies(route).hint("`bowline route --explain` shows every candidate")
+}
+
+fn with_remedies(route: &bowline::route::NoRoute) -> CommandError {
     use bowline::route::RouteProblem;
     let error = CommandError::new(Fault::Library(route.exit_code()), route.problem.to_string());
     let error = match &route.problem {
@@ -252,8 +267,7 @@ fn no_route(route: &bowline::route::NoRoute) -> CommandError {
         }
     };
     let resets = matches!(route.problem, RouteProblem::Limited { resets_at: Some(_), .. });
-    let error = if resets { error.hint("`--wait-for-limit` waits until then") } else { error };
-    error.hint("`bowline route --explain` shows every candidate")
+    if resets { error.hint("`--wait-for-limit` waits until then") } else { error }
 }
 
 #[cfg(test)]

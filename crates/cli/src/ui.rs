@@ -1,4 +1,4 @@
-//! What reaches the standard streams: messages on standard error, the requested output on standard output.
+//! The only writer to the standard streams: messages on standard error, the requested output on standard output.
 //!
 //! No other module writes to a standard stream or queries the terminal; a tidy test checks it. [`Ui`] prints messages, [`Stdout`] the
 //! requested output, `tables` lays out columns, `terminal` knows width, colour and characters. Messages contain names

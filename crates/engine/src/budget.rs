@@ -167,6 +167,11 @@ impl BudgetGuard {
         self.began.get_or_insert(now);
     }
 
+    /// Leaves out a time in which the agent waited for a person.
+    pub fn skip(&mut self, waited: Millis) {
+        self.began = self.began.map(|began| began.plus(waited));
+    }
+
     /// Returns when the time limit is reached.
     pub fn deadline(&self) -> Option<Millis> {
         // Once the limit is reported, its deadline is in the past and would fire again and again.

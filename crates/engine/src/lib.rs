@@ -5,6 +5,7 @@
 //! processes, files or clocks. Time is an argument, so tests of cancels, deadlines and hangs are tables of values and need no
 //! sleeping.
 
+pub mod approvals;
 pub mod breaker;
 pub mod budget;
 pub mod fallback;
@@ -15,6 +16,7 @@ mod run;
 mod usage_error;
 
 pub use run::{
-    AttemptPlan, Now, ReplanResult, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
-    RunPlan, RunStep, SpawnFailure, StopSignal, Survivor, SweepResult, Watchdog,
+    Approver, AttemptPlan, DecisionRefused, Now, Numbering, OrderId, ReplanResult, ResumeTarget, Run,
+    RunAction, RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep, SpawnFailure, StopSignal, Survivor,
+    SweepResult, SyncId, Watchdog,
 };

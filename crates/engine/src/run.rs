@@ -18,6 +18,7 @@
 //! and spawning (preparing). That has a short limit of its own, and counts against the total limit. A run cancelled in this
 //! phase has spawned nothing.
 
+mod decisions;
 mod end;
 mod ladder;
 mod output;
@@ -44,11 +45,13 @@ use bowline_providers::usage::Spent;
 use crate::budget::{BudgetGuard, SpendSum};
 use crate::fallback::StreamRule;
 use crate::footprint::Footprint;
+use decisions::Approvals;
 use ladder::{LadderStep, StopCause, StopLadder};
 use state::RunState;
 pub use values::{
-    AttemptPlan, Now, ReplanResult, ResumeTarget, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
-    RunPlan, RunStep, SpawnFailure, StopSignal, Survivor, SweepResult, Watchdog,
+    Approver, AttemptPlan, DecisionRefused, Now, Numbering, OrderId, ReplanResult, ResumeTarget, RunAction,
+    RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep, SpawnFailure, StopSignal, Survivor,
+    SweepResult, SyncId, Watchdog,
 };
 use watch::Watchdogs;
 
@@ -90,6 +93,9 @@ pub struct Run {
     guard: BudgetGuard,
     /// The usage of the open turn at the moment when the budget ended it.
     counted: Option<Spent>,
+    approvals: Approvals,
+    /// The last sync that was asked for.
+    syncs: SyncId,
 }
 
 /// The phase of a run.
@@ -170,6 +176,8 @@ impl Run {
             rule: StreamRule::Result,
             no_more: false,
             by_help: false,
+            approvals: Approvals::default(),
+            syncs: SyncId::default(),
         }
     }
 
@@ -191,6 +199,10 @@ impl Run {
         self.moment.at = now.wall;
         // Inputs may still be on their way when the run is over.
         if self.phase == RunPhase::Over {
+            // An order is always answered.
+            if let RunInput::Decide { order, .. } = input {
+                step.actions.push(RunAction::Answer(order, Err(DecisionRefused::NotOpen)));
+            }
             return;
         }
         match input {
@@ -223,6 +235,9 @@ impl Run {
             RunInput::Files(files) => self.files(files, now, step),
             RunInput::Replanned(replanned) => self.replanned(replanned, now, step),
             RunInput::Command(command) => self.command(command, now, step),
+            RunInput::Decide { order, approval, answer } => {
+                self.decided_by_person(order, &approval, answer, now, step);
+            }
             RunInput::Trouble(failure) => self.stop(StopCause::Trouble(Box::new(failure)), now, step),
             RunInput::Overdue(limit) => self.overdue(limit, now, step),
             RunInput::Others(amounts) => {
@@ -238,6 +253,7 @@ impl Run {
                     self.check_budget(now, step);
                 }
             }
+            RunInput::Synced(sync) => self.synced(sync, now, step),
             RunInput::Remark(notice) => self.emit(Kind::Notice(notice), now, step),
             RunInput::Timer => self.timer(now, step),
         }
@@ -361,7 +377,7 @@ impl Run {
         }
         self.decoder.open(&self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
-        self.write_stdin(step);
+        self.take_client_output(now, step);
     }
 
     fn not_spawned(&mut self, failure: Failure, now: Now, step: &mut RunStep) {

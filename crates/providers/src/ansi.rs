@@ -53,7 +53,7 @@ pub(crate) fn seven_bit(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Decodes bytes as UTF-8. What is not UTF-8 becomes U+FFFD, except a bare 8-bit control byte, which becomes the
+/// Decodes bytes as UTF-8. A byte that is not UTF-8 becomes U+FFFD, except a bare 8-bit control byte, which becomes the
 /// control character that it is.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {

@@ -129,6 +129,13 @@ pub struct Heard {
     pub replies: Vec<Reply>,
 }
 
+impl Heard {
+    /// Reads standard output as one JSON document; `what` names it in the error.
+    pub(crate) fn printed_json<T: serde::de::DeserializeOwned>(&self, what: &str) -> Result<T, NotTold> {
+        serde_json::from_str(self.answer.stdout.trim()).map_err(|_| NotTold::strange(what))
+    }
+}
+
 /// The answer to a call.
 #[derive(Debug)]
 pub struct Reply {
@@ -168,8 +175,19 @@ pub struct Reader {
     pub(crate) read: fn(&Heard) -> Result<Told, NotTold>,
 }
 
+impl Reader {
+    /// Makes a reader of a program that prints its report and exits.
+    pub(crate) const fn printed(
+        name: &'static str,
+        subject: Subject,
+        read: fn(&Heard) -> Result<Told, NotTold>,
+    ) -> Self {
+        Self { name, subject, manner: Manner::Printed, open: silent, more: enough, read }
+    }
+}
+
 /// Says nothing at the beginning.
-pub(crate) fn silent(_: &str) -> Vec<Say> {
+fn silent(_: &str) -> Vec<Say> {
     Vec::new()
 }
 

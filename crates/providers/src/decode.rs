@@ -6,6 +6,7 @@
 //!
 //! Not here: the formats themselves, which are in the providers' folders and in [`crate::dialects`].
 
+mod decision;
 mod decoder;
 pub mod dialect;
 mod end;

@@ -2,7 +2,7 @@
 //!
 //! A careful line costs one parse. Only when that fails is the line looked at again: terminal sequences around the
 //! JSON go, raw control characters inside strings become escapes, half a surrogate pair becomes U+FFFD, and of a key
-//! that occurs twice the last one counts. What still is no JSON is noise.
+//! that occurs twice the last one counts. A line that is still not JSON is noise.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::dialect::Output;
 
-/// Reads every JSON object of a line and gives it to `take`. What is not JSON is kept as noise; a blank line is
+/// Reads every JSON object of a line and gives it to `take`. Other text is kept as noise; a blank line is
 /// nothing.
 ///
 /// A line that begins with something else is noise as a whole, even if JSON follows: that is a log line which quotes

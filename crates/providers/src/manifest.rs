@@ -290,4 +290,4 @@ impl Manifest {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,4 +1,4 @@
-//! What is here and what works: every agent, and our own surroundings.
+//! The state of every agent and of our own surroundings on this machine.
 //!
 //! [`begin`] checks all of them at once and reports each as soon as it is known, so that a program that hangs delays no other.
 //! Each row has the problems and their fixes.
@@ -29,7 +29,7 @@ use crate::system::surroundings::Surroundings;
 
 pub use machine::{Condition, FilePosition, MachineItem};
 
-/// What is to be looked at.
+/// The items to check.
 #[derive(Clone, Debug)]
 pub struct Checkup {
     /// Whose programs.
@@ -42,7 +42,7 @@ pub struct Checkup {
     pub ask: Ask,
     /// Whether to make a request of each that could answer one. It costs what a small request costs.
     pub live: Requests,
-    /// What the caller found in its settings files. The library reads none; `bowline-config` returns these items.
+    /// Problems that the caller found in its settings files. The library reads none; `bowline-config` returns these items.
     pub settings: Vec<MachineItem>,
 }
 
@@ -66,7 +66,7 @@ impl Checkup {
     }
 }
 
-/// What was found out.
+/// The findings.
 #[derive(Debug)]
 pub enum News {
     /// About an agent.
@@ -75,7 +75,7 @@ pub enum News {
     Machine(MachineItem),
 }
 
-/// What is known of an agent.
+/// The findings about an agent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The provider.
@@ -102,22 +102,22 @@ pub struct Row {
     /// The version that passed the contract suite last; absent where none ever did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certified: Option<String>,
-    /// What `bowline certify` found here about the version that is installed.
+    /// The results of `bowline certify` here for the installed version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certified_here: Option<Certificate>,
     /// Its login.
     pub auth: Auth,
     /// How it can be run.
     pub modes: Modes,
-    /// What the installed program cannot do, though its manifest says so.
+    /// Capabilities of the manifest that the installed program lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Shortfall>,
-    /// What came of a request.
+    /// The result of a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
-    /// What is wrong.
+    /// The problem.
     pub problems: Vec<Problem>,
-    /// What is unknown and keeps no run from working.
+    /// Facts that are unknown; runs work without them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// How long it took to find out, in milliseconds.
@@ -129,7 +129,7 @@ pub struct Row {
 pub struct Modes {
     /// How its answer comes: `text` as it is written, `messages` when each is complete, `answer` when all is done.
     pub streams: &'static str,
-    /// What it may be allowed.
+    /// The permission modes that it offers.
     pub permissions: Vec<PermissionMode>,
     /// The better formats, by the permission modes for which they are taken.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -154,9 +154,9 @@ impl From<Lost> for Shortfall {
 /// Something that is wrong, and what to do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do; a command, where one does it.
+    /// The fix; a command, if one does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
     /// The same as the fix, where it is not a command of the agent's or the system's.
@@ -269,7 +269,7 @@ async fn agent(manifest: &'static Manifest, checkup: &Checkup) -> Row {
         row.live = Some(live);
     }
     if row.auth.unknown && row.health != Health::Missing {
-        row.remarks.push(format!("whether somebody is logged in is not known: {}", manifest.auth.about));
+        row.remarks.push(format!("the login status is unknown: {}", manifest.auth.about));
     }
     row.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     row
@@ -306,7 +306,7 @@ impl Row {
                 None
             }
             Err(error) => {
-                // Who does not even say its version is not started again.
+                // A program that does not even print its version is not started again.
                 self.problems.push(unanswered(&error.args, &error.kind, manifest));
                 return;
             }
@@ -317,7 +317,7 @@ impl Row {
         self.version = version.as_ref().map(ToString::to_string);
         let proven = version.as_ref().is_some_and(|version| detect::is_proven(manifest, version));
         let login = auth::check_found(manifest, Some(found), profile, surroundings, ask);
-        // Who does not say its version is not asked for its pages.
+        // A program that does not print its version is not asked for its help pages.
         let pages =
             async { if proven || version.is_none() { Ok(Vec::new()) } else { session.pages().await } };
         let (pages, auth) = tokio::join!(pages, login);
@@ -352,7 +352,7 @@ impl Row {
         match health {
             Ok(Some(health)) if !health.well => {
                 let what = if health.said.is_empty() {
-                    "it says that it is not well".to_owned()
+                    "it reports that it is not healthy".to_owned()
                 } else {
                     health.said
                 };
@@ -394,7 +394,7 @@ impl Row {
 
     fn login(&mut self, manifest: &Manifest) {
         if let Some(silent) = &self.auth.silent {
-            let what = format!("it did not say whether somebody is logged in: {silent}");
+            let what = format!("the program did not report its login status: {silent}");
             // A program that can be used is no worse for that.
             if !self.auth.is_authenticated() {
                 self.problems.push(Problem { what, fix: manifest.auth.login.clone(), ..Problem::default() });
@@ -405,7 +405,7 @@ impl Row {
             return;
         }
         let what = match &self.auth.word {
-            Some(_) => "nobody is logged in, it says".to_owned(),
+            Some(_) => "not logged in".to_owned(),
             None => format!("no login was found: {}", manifest.auth.about),
         };
         self.problems.push(Problem { what, fix: login_command(manifest), ..Problem::default() });

@@ -48,11 +48,11 @@ use crate::run::settings::RunSettings;
 use crate::run::task::Task;
 use crate::sessions::journal::Home;
 
-/// What a host asks for. Absent fields take what the service was made with.
+/// A host's request. Absent fields take the defaults of the service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentRequest {
-    /// What the user says.
+    /// The user's text.
     pub prompt: String,
     /// Replaces the agent's system prompt.
     pub system_prompt: Option<String>,
@@ -64,7 +64,7 @@ pub struct AgentRequest {
     pub provider_override: Option<String>,
     /// The chat: sessions of one key are ended together.
     pub key: Option<String>,
-    /// What the session is for, as in `main`.
+    /// The purpose of the session, as in `main`.
     pub label: Option<String>,
     /// The session to go on with. Comes before `continue_session`.
     pub resume_session: Option<NativeSessionId>,
@@ -94,7 +94,7 @@ pub struct CliService {
 }
 
 impl CliService {
-    /// Makes a service. What a request does not say is taken from these defaults.
+    /// Makes a service. Absent fields of a request take these defaults.
     pub fn new(defaults: Request) -> Self {
         Self {
             defaults,

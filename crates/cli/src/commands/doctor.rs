@@ -71,8 +71,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let (mut providers, mut accounts) = (asked.named, asked.accounts);
     let external =
         if args.providers.is_empty() && args.profile.is_none() { external() } else { found(&asked.external) };
-    let asked_externals = !asked.external.is_empty();
-    if providers.is_empty() && !asked_externals {
+    if providers.is_empty() && asked.external.is_empty() {
         (providers, accounts) = everybody()?;
     }
     let settings = bowline_config::checkup_items(Places::from_env(None), &bowline_config::variable);
@@ -88,11 +87,10 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     report.agents.sort_by_key(|row| providers.iter().position(|it| it.name == row.provider));
     let usable = report.agents.iter().filter(|row| row.is_usable());
     report.usable = usable.map(|row| row.provider.clone()).collect();
-    // External CLIs count only if they were named, because the router never picks one by itself.
-    let counted: &[ExternalRow] = if asked_externals { &report.external } else { &[] };
-    let found = counted.iter().filter(|row| row.path.is_some()).map(|row| row.model.clone());
+    // The router never picks an external CLI by itself, but `--provider` and `--model` run it.
+    let found = report.external.iter().filter(|row| row.path.is_some()).map(|row| row.model.clone());
     report.usable.extend(found);
-    let all = report.agents.len() + counted.len();
+    let all = report.agents.len() + report.external.len();
     let bad = report.machine.iter().filter(|item| item.condition == Condition::Bad);
     let bad: Vec<&str> = bad.map(|item| item.name).collect();
     if args.json {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::run::{self, RequestTarget, ResolvedRequest};
 use crate::args::request::RequestArgs;
 use crate::args::route::RouteArgs;
-use crate::error::{CommandError, Fault};
+use crate::error::{self, CommandError, Fault};
 use crate::remedies;
 use crate::ui::Stdout;
 use crate::ui::Ui;
@@ -36,6 +36,10 @@ pub(crate) fn run(args: &RouteArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         None => Ok(()),
         Some(problem) => {
             let route = bowline::route::NoRoute { problem, verdicts: explained.verdicts };
+            // The table and the JSON have the reason of every candidate.
+            if args.explain || args.json {
+                return Err(error::no_route_explained(&route));
+            }
             Err(CommandError::from(bowline::Error::NoRoute(Box::new(route))))
         }
     }

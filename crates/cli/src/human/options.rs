@@ -1,4 +1,4 @@
-//! What the renderer has to know about the terminal, the request and the end of the run.
+//! Facts for the renderer about the terminal, the request and the end of the run.
 
 use bowline_protocol::{Millis, PermissionMode, SessionId, Timestamp};
 use bowline_providers::manifest::run::AllowNames;

@@ -46,6 +46,27 @@ fn any_agent_is_run_by_its_command() {
 }
 
 #[test]
+fn an_agent_gets_a_decision_that_is_already_in_the_journal() {
+    let world = World::new();
+    let journals = world.path("home/sessions").display().to_string();
+    let copies =
+        format!("case \"$line\" in *optionId*) cat {journals}/*/events.jsonl >>seen.jsonl ;; esac\n  case");
+    let script = AGENT.replacen("case", &copies, 1);
+    let agent = world.script("work/agent.sh", &script);
+    let provider = format!("acp:{}", agent.display());
+    for (permission, decision) in [("ask", "deny"), ("yolo", "allow")] {
+        let args = ["run", "--provider", &provider, "--permission", permission, "Tie it."];
+        world.bowline(&args).end().exits(0);
+        let seen = std::fs::read_to_string(world.path("work/seen.jsonl")).expect("the agent copied it");
+        let decided: Vec<_> = seen.lines().filter(|line| line.contains("\"approval_decided\"")).collect();
+        let expected =
+            format!(r#""decision":"{decision}","by":"policy","rule":"permission_mode:{permission}""#);
+        assert!(decided.iter().any(|line| line.contains(&expected)), "{expected} in {decided:?}");
+    }
+    assert!(world.path("work/made.txt").exists(), "it was allowed");
+}
+
+#[test]
 fn it_is_stopped_in_its_own_words_and_keeps_what_it_said() {
     let world = World::new();
     let agent = world.script("work/agent.sh", AGENT);

@@ -104,13 +104,12 @@ fn what_a_killed_run_without_a_trace_had_told_is_counted() {
     running.kill();
     let _ = running.end_among_others();
     set(&world, "budget.day.cost", "0.03");
-    world
-        .claude(&answering())
-        .start()
-        .end_among_others()
-        .exits(5)
-        .tells(&["the budget for today is used up: $0.0330 of $0.0300"]);
-    // Whoever runs next writes it down, once.
+    let refused = || {
+        let end = world.claude(&answering()).start().end_among_others();
+        end.exits(5).tells(&["the budget for today is used up: $0.0330 of $0.0300"]);
+    };
+    refused();
+    // The next run writes it down, once.
     let next = world.practice(&["say a", "hang"]).start();
     wait_until("its line", || lines(&world).len() == 1);
     next.signal(Signal::INT);
@@ -118,12 +117,7 @@ fn what_a_killed_run_without_a_trace_had_told_is_counted() {
     let lines = lines(&world);
     assert_eq!((lines.len(), lines[0]["cost_usd"].as_f64()), (1, Some(0.033)), "{lines:#?}");
     assert!(lines[0]["session"].is_null(), "which session it was is a trace: {lines:#?}");
-    world
-        .claude(&answering())
-        .start()
-        .end_among_others()
-        .exits(5)
-        .tells(&["the budget for today is used up: $0.0330 of $0.0300"]);
+    refused();
 }
 
 #[test]

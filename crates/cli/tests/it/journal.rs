@@ -46,12 +46,16 @@ impl Journal {
             self.check_span(&event["kind"]["failure"]["raw"]);
         }
         assert!(!open.is_empty() && open.values().all(|ends| *ends == 1), "turns and their ends: {open:?}");
+        let stints = self.events.iter().filter(|event| is_stint_start(event)).count();
         let ends = self.events.iter().filter(|event| kind(event) == "session_ended").count();
         assert_eq!(
             (ends, self.events.last().map(kind)),
-            (1, Some("session_ended")),
-            "the end is the last word"
+            (stints.max(1), Some("session_ended")),
+            "the end is the last word of each stint"
         );
+        for pair in self.events.windows(2).filter(|pair| kind(&pair[0]) == "session_ended") {
+            assert!(is_stint_start(&pair[1]), "another runner begins with its start: {}", pair[1]);
+        }
         self.check_index();
         self
     }
@@ -140,6 +144,11 @@ impl Journal {
 
 fn time(event: &Value) -> jiff::Timestamp {
     event["at"].as_str().expect("a time").parse().expect("a time")
+}
+
+/// Says whether an event is the first one of a runner.
+pub(crate) fn is_stint_start(event: &Value) -> bool {
+    kind(event) == "session_started" && event["source"] == "bowline"
 }
 
 /// Returns the kind of an event.

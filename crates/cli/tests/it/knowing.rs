@@ -102,7 +102,7 @@ fn an_agent_of_which_no_version_and_no_login_is_known_can_be_used() {
             remark(0).starts_with("its version is not known: ") && remark(0).ends_with(said),
             "{remarks:?}"
         );
-        assert!(remark(1).starts_with("whether somebody is logged in is not known: "), "{remarks:?}");
+        assert!(remark(1).starts_with("the login status is unknown: "), "{remarks:?}");
     };
     check("acp:acpagent", "it prints nothing where its version should be");
     let (_, report) = machine.json(&["doctor", "acp:acpagent", "--live", "--json"], &[]);

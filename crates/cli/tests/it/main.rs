@@ -44,6 +44,7 @@ mod sessions;
 mod several;
 mod simulate;
 mod spending;
+mod stints;
 mod support;
 mod tables;
 mod trust;

@@ -172,8 +172,10 @@ fn external_programs_are_listed() {
     let list = json(&world.bowline(&["providers", "--json"]).end().exits(0).stdout);
     let last = list.as_array().and_then(|list| list.last()).expect("a list").clone();
     assert_eq!((&last["name"], &last["external"]), (&"claude-cli".into(), &true.into()));
-    let doctor = world.bowline(&["doctor"]).end().stdout;
+    let doctor = world.bowline(&["doctor"]).end().exits(0).stdout;
     assert!(doctor.contains("+ claude-cli external CLI, `--model claude-cli`: "), "{doctor}");
+    let last = doctor.lines().last().expect("a line");
+    assert!(last.contains(" is usable: claude-cli"), "{doctor}");
     let models = world.bowline(&["models"]).end().exits(0).stdout;
     assert!(models.contains("claude-cli  external CLI: "), "{models}");
     assert!(!world.path("work/ran.txt").exists(), "nothing of it is started");

@@ -104,9 +104,12 @@ fn what_is_wrong_is_said_as_run_says_it() {
         .exits(2)
         .tells(&["expected a time such as 90s, 10m or 1h30m"]);
     route(&world, &["--provider", "first,second"]).exits(2).tells(&["explains one provider at a time"]);
-    let refused =
-        route(&world, &["--provider", "second", "--fallback", "next", "--max-turns", "3", "--explain"]);
-    refused.exits(4).tells(&["second: codex cannot be run with `--max-turns`"]);
+    let unhonoured = ["--provider", "second", "--fallback", "next", "--max-turns", "3"];
+    route(&world, &unhonoured).exits(4).tells(&["second: codex cannot be run with `--max-turns`"]);
+    // The table has the reasons, and the error does not repeat them.
+    let explained = route(&world, &[&unhonoured[..], &["--explain"]].concat()).exits(4);
+    assert!(explained.stdout.contains("codex cannot be run with `--max-turns`"), "{}", explained.stdout);
+    assert_eq!(explained.stderr, "error: none of the providers can be used\n");
     for args in [&["--schema", "nowhere.json"][..], &["--max-cost", "0"], &["--cwd", "nowhere"]] {
         let told = route(&world, args).exits(2).stderr;
         assert_eq!(run(&world, &[&["--provider", "auto"], args].concat()).end().exits(2).stderr, told);
@@ -128,9 +131,7 @@ fn who_is_named_and_not_there_is_fallen_back_from_on_request() {
         "{told}"
     );
     assert!(told.contains("2      first  its default  priority 50\n"), "{told}");
-    route(&world, &["--provider", "codex", "--explain"])
-        .exits(4)
-        .tells(&["hint: codex: `codex` is not installed"]);
+    route(&world, &["--provider", "codex"]).exits(4).tells(&["hint: codex: `codex` is not installed"]);
 
     // A mistake in the configuration is another matter.
     let file = world.path("work/.config/bowline/router.yaml");

@@ -128,6 +128,7 @@ impl Run {
         }
         self.decoder.finish(&End { exit, cause }, &self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
+        self.withdraw_approvals(now, step);
         // But it may be a reason on our side against a second attempt.
         if let Some(ladder) = self.ladder.take() {
             self.why = Some(ladder.why);

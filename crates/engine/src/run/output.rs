@@ -1,7 +1,7 @@
 //! The output of the program on its way through a run: decoded, numbered, and answered on standard input.
 
 use bowline_protocol::Kind;
-use bowline_providers::dialect::Words;
+use bowline_providers::dialect::ClientOutput;
 
 use super::ladder::StopCause;
 use super::state::RunState;
@@ -24,18 +24,19 @@ impl Run {
         self.decoder.stdout(rest, &self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
         self.state.stdout_bytes += bytes.len() as u64;
-        // The dialect may have answered a request in these bytes, such as an approval.
-        self.write_stdin(step);
+        // The dialect may have answered a request in these bytes, or wait for a decision.
+        self.take_client_output(now, step);
     }
 
-    /// Passes the dialect's bytes on to the program's standard input.
-    pub(super) fn write_stdin(&mut self, step: &mut RunStep) {
-        let Words { bytes, last, prompt } = self.decoder.take_stdin();
+    /// Passes the dialect's bytes on to the program's standard input, and decides its requests.
+    pub(super) fn take_client_output(&mut self, now: Now, step: &mut RunStep) {
+        let ClientOutput { bytes, last, prompt, requests } = self.decoder.take_client_output();
         // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
         if !bytes.is_empty() {
             step.actions.push(RunAction::Write(bytes));
         }
+        self.decide(requests, now, step);
         if last {
             step.actions.push(RunAction::CloseStdin);
         }
@@ -77,6 +78,8 @@ impl Run {
     /// Numbers the decoder's events, and acts on them as a whole.
     pub(super) fn emit_decoded(&mut self, now: Now, step: &mut RunStep) {
         self.number_drafts(now, step);
+        // The agent may have withdrawn a request that waited for a person.
+        self.update_waiting(now, step);
         // A tool or a background task may be silent for long.
         self.watch.in_tool(self.decoder.running_tools() > 0 || self.decoder.has_left_tasks());
         self.check_budget(now, step);
@@ -96,6 +99,10 @@ impl Run {
                     self.guard.turn_ended(ended);
                     self.fail_for_budget(ended, now, step);
                 }
+                Kind::ApprovalDecided(decided) if self.approvals.is_held(&decided.id) => continue,
+                Kind::ApprovalAsked(asked) => {
+                    asked.deadline = self.approval_deadline(now).or(asked.deadline.take())
+                }
                 _ => {}
             }
             // The reason is in the ladder while the stop goes on. `judge` then moves it to `self.why`.
@@ -108,6 +115,8 @@ impl Run {
             match &draft.kind {
                 Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
+                Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id),
+                Kind::ApprovalDecided(decided) => self.approvals.decided(&decided.id),
                 _ => {}
             }
             step.events.push(self.state.number_draft(draft, now.wall));

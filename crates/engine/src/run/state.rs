@@ -17,11 +17,11 @@ use crate::usage_error;
 pub(super) struct RunState {
     session: SessionId,
     seq: u64,
-    /// The turns of earlier attempts.
+    /// The turns of earlier runs of the session and of earlier attempts.
     turns_before: u32,
-    /// The last turn that began.
+    /// The last turn that began in this run; 0 before the first.
     turn: u32,
-    /// The bytes of earlier attempts, and of all attempts so far.
+    /// The bytes of earlier runs and attempts, and of all so far.
     stdout_before: u64,
     stderr_before: u64,
     pub(super) stdout_bytes: u64,
@@ -52,13 +52,13 @@ impl RunState {
     pub(super) fn new(plan: &RunPlan) -> Self {
         Self {
             session: plan.session.clone(),
-            seq: 0,
-            turns_before: 0,
+            seq: plan.numbering.next_seq - 1,
+            turns_before: plan.numbering.next_turn - 1,
             turn: 0,
-            stdout_before: 0,
-            stderr_before: 0,
-            stdout_bytes: 0,
-            stderr_bytes: 0,
+            stdout_before: plan.numbering.stdout,
+            stderr_before: plan.numbering.stderr,
+            stdout_bytes: plan.numbering.stdout,
+            stderr_bytes: plan.numbering.stderr,
             stderr_head: Vec::new(),
             outcome: None,
             failure: None,
@@ -81,7 +81,7 @@ impl RunState {
         self.resume = resume;
         // A run has one numbering: the turns and spans of the next process continue behind these. `footprint` and
         // `tool_ever_ran` stay, because they describe the whole run.
-        self.turns_before = self.turn;
+        self.turns_before = self.turns_before.max(self.turn);
         self.stdout_before = self.stdout_bytes;
         self.stderr_before = self.stderr_bytes;
         self.stderr_head.clear();

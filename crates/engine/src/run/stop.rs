@@ -131,10 +131,11 @@ impl Run {
         // `interrupt` queues the protocol's cancel request. A dialect without one falls back to a closed standard input.
         if polite && self.decoder.interrupt(&self.moment, &mut self.drafts) {
             self.emit_decoded(now, step);
-            self.write_stdin(step);
+            self.take_client_output(now, step);
         } else {
             step.actions.push(first);
         }
+        self.deny_for_stop(now, step);
     }
 
     /// Takes the next step of the ladder if it is due.

@@ -1,8 +1,10 @@
 //! Runs as tables: inputs, and the resulting events and actions. No process, no sleeping.
 
 mod budget;
+mod decisions;
 mod edges;
 mod ladder;
+mod numbering;
 mod once;
 mod preparing;
 mod random;

@@ -28,9 +28,12 @@ impl Run {
             | RunPhase::Closing { until }
             | RunPhase::Looking { until } => return Some(until),
         };
-        // While the program is being stopped, only the ladder has deadlines.
-        let ladder = self.ladder.as_ref().map(|ladder| ladder.next_at);
-        if ladder.is_some() { ladder } else { phase }
+        // While the program is being stopped, only the ladder has deadlines; while a person is waited for, only the requests.
+        match &self.ladder {
+            Some(ladder) => Some(ladder.next_at),
+            None if self.approvals.is_waiting() => self.approvals.deadline(),
+            None => phase,
+        }
     }
 
     pub(super) fn timer(&mut self, now: Now, step: &mut RunStep) {
@@ -52,6 +55,7 @@ impl Run {
             },
             // This arm comes before the watchdogs: a program that is being stopped must not get a second reason.
             RunPhase::Spawning | RunPhase::Running if self.ladder.is_some() => self.next_step(now, step),
+            RunPhase::Running if self.approvals.is_waiting() => self.deny_expired(now, step),
             // The budget comes before the watchdogs: no retry may follow a used-up budget (`retry::blocking_reason`).
             RunPhase::Spawning | RunPhase::Running
                 if self.guard.deadline().is_some_and(|at| now.up >= at) =>

@@ -2,11 +2,11 @@
 
 use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{
-    Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, Remedy, RequestField, SessionId,
-    Timestamp,
+    ApprovalId, Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, Remedy, RequestField,
+    SessionId, Timestamp,
 };
 use bowline_providers::conversation::Conversation;
-use bowline_providers::dialect::Shape;
+use bowline_providers::dialect::{ApprovalAnswer, Shape};
 use bowline_providers::dialects;
 use bowline_providers::manifest::run::{StopMethod, StopScope};
 
@@ -28,6 +28,8 @@ pub struct Now {
 pub struct RunPlan {
     /// The session.
     pub session: SessionId,
+    /// Where its events, turns and bytes are numbered from.
+    pub numbering: Numbering,
     /// The provider's name.
     pub provider: String,
     /// The version of its program, if it is known.
@@ -65,6 +67,41 @@ pub struct RunPlan {
     pub replannable: bool,
     /// The zone of times that the agent writes without one.
     pub zone: jiff::tz::TimeZone,
+    /// Who decides the agent's requests that the permission mode neither allows nor forbids for good.
+    pub approver: Approver,
+}
+
+/// Who decides the agent's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approver {
+    /// The permission mode alone. It denies what it does not allow.
+    #[default]
+    Mode,
+    /// A person, through the caller ([`RunInput::Decide`]): in the modes `ask` and `edit`, everything that the mode does not allow.
+    /// The request is denied after this time. `read` still denies.
+    Person {
+        /// How long a request waits. `None` means without a limit.
+        deadline: Option<Millis>,
+    },
+}
+
+/// Where the numbering of a run begins. A run that continues a session goes on behind its earlier runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    /// The number of the first event.
+    pub next_seq: u64,
+    /// The number of the first turn.
+    pub next_turn: u32,
+    /// The offset of the first byte of standard output, or of the terminal, in its raw file.
+    pub stdout: u64,
+    /// The offset of the first byte of standard error in its raw file.
+    pub stderr: u64,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Self { next_seq: 1, next_turn: 1, stdout: 0, stderr: 0 }
+    }
 }
 
 /// A session to resume.
@@ -189,6 +226,25 @@ pub enum RunCommand {
     Kill,
 }
 
+/// The number of a sync, counted from 1 within a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SyncId(pub u64);
+
+/// The number of an order from the caller, which chooses it. The answer to the order has the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OrderId(pub u64);
+
+/// Why a decision of the caller does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecisionRefused {
+    /// The approval is not open.
+    #[error("the approval is not open: it was decided, withdrawn by the agent, or never asked")]
+    NotOpen,
+    /// The agent does not offer this answer.
+    #[error("the agent does not offer this answer to its request")]
+    NotOffered,
+}
+
 /// An input of a run: something that happened.
 #[derive(Debug)]
 pub enum RunInput<'a> {
@@ -223,6 +279,15 @@ pub enum RunInput<'a> {
     Replanned(ReplanResult),
     /// A command from the caller.
     Command(RunCommand),
+    /// A person's decision on an open approval.
+    Decide {
+        /// The number of the order.
+        order: OrderId,
+        /// The approval.
+        approval: ApprovalId,
+        /// The decision.
+        answer: ApprovalAnswer,
+    },
     /// An error on our side that ends the run, such as a full disk.
     Trouble(Failure),
     /// Including the time in which the machine slept, the run took longer than this total limit. The monotonic clock slept too.
@@ -231,6 +296,8 @@ pub enum RunInput<'a> {
     Others(Amounts),
     /// The usage of a day or a project before this run, and by other runs since.
     Before(Vec<(BudgetScope, Amounts)>),
+    /// The journal is synced up to the step with this [`RunAction::Sync`].
+    Synced(SyncId),
     /// A notice about our own machinery.
     Remark(Notice),
     /// A deadline may have passed.
@@ -246,6 +313,11 @@ pub enum RunAction {
     Spawn(usize),
     /// Write to its standard input.
     Write(Vec<u8>),
+    /// Sync the journal, also the events of this step, and report it. A run without a journal reports it at once. If the sync fails,
+    /// report [`RunInput::Trouble`] instead.
+    Sync(SyncId),
+    /// Report the result of an order to its sender.
+    Answer(OrderId, Result<(), DecisionRefused>),
     /// Close its standard input.
     CloseStdin,
     /// Send a signal.
@@ -274,7 +346,7 @@ pub struct RunStep {
     /// The caller writes the events to the journal before a subscriber sees them and before it carries out the actions, so
     /// they survive the end of its process. Only the sync makes them survive a power loss, and the actions do not wait for it: the
     /// caller starts it afterwards and may delay it, but syncs at the latest when the run ends. A power loss can therefore erase the
-    /// event of an action that had its effect.
+    /// event of an action that had its effect. Decisions on approvals are the exception: [`RunAction::Sync`] holds them back.
     pub durable: bool,
 }
 

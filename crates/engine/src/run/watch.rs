@@ -86,6 +86,13 @@ impl Watchdogs {
         self.stall_reported = false;
     }
 
+    /// Leaves out a time in which the program waited for a person. Its silence counts from now.
+    pub(super) fn skip(&mut self, waited: Millis, now: Millis) {
+        self.began = self.began.map(|began| began.plus(waited));
+        self.running_since = self.running_since.map(|since| since.plus(waited));
+        self.sign_of_life(now);
+    }
+
     /// Records output on standard output.
     pub(super) fn stdout_seen(&mut self, now: Millis) {
         self.heard = true;

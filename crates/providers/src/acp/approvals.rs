@@ -153,12 +153,14 @@ fn plain(value: &Value) -> String {
     Excerpt::with_limit(&text, 4096).text
 }
 
-fn approval(id: &str) -> ApprovalId {
+/// Makes the id of an approval of the id of its request.
+pub(crate) fn approval(id: &str) -> ApprovalId {
     ApprovalId::from(id.trim_matches('"'))
 }
 
-/// Says what sort of action the protocol's kind of a tool is, and how much may go wrong.
-fn weigh(kind: &str) -> (ApprovalCategory, Risk) {
+/// Returns the sort of action of the protocol's kind of a tool, and how much may go wrong. The kind is the agent's own word: an
+/// unknown one is neither reading nor editing.
+pub(crate) fn weigh(kind: &str) -> (ApprovalCategory, Risk) {
     match kind {
         "read" | "search" => (ApprovalCategory::Read, Risk::Low),
         "edit" | "move" => (ApprovalCategory::Edit, Risk::Med),

@@ -12,7 +12,7 @@ pub(super) mod choices;
 
 use std::collections::VecDeque;
 
-use bowline_protocol::{Attachment, McpServer, PermissionMode, Resume};
+use bowline_protocol::{ApprovalId, ApprovalOption, Attachment, McpServer, Resume};
 use serde_json::{Value, json};
 
 use self::choices::SettingChoice;
@@ -22,7 +22,7 @@ use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{Dialect, Input, Output};
+use crate::dialect::{ApprovalAnswer, Dialect, Input, Output, Sent};
 use crate::failure::Report;
 use crate::invocation::image_type;
 use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
@@ -44,7 +44,20 @@ pub(crate) struct AcpClient {
     takes_images: bool,
     /// The known tools: a permission request need not repeat what the tool does.
     calls: ToolTargets,
+    /// Permissions that wait for a decision.
+    open: Vec<OpenPermission>,
 }
+
+/// A permission request that waits for a decision.
+#[derive(Debug)]
+struct OpenPermission {
+    approval: ApprovalId,
+    id: Value,
+    options: Vec<ApprovalOption>,
+}
+
+/// How many permissions may wait for a decision. More are denied at once, so that an agent cannot fill the memory.
+const OPEN_AT_MOST: usize = 1024;
 
 /// How far we are. All but the last wait for the answer to [`AcpClient::last`].
 #[derive(Debug)]
@@ -68,6 +81,7 @@ impl AcpClient {
             session,
             takes_images: false,
             calls: ToolTargets::default(),
+            open: Vec::new(),
         }
     }
 
@@ -91,19 +105,13 @@ impl AcpClient {
     fn react(&mut self, message: &AcpMessage<'_>, out: &mut Output<'_>) {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => {
-                let params = tree(message.params);
-                self.calls.hear(params.get("toolCall").unwrap_or(&Value::Null));
-                if let Some(why) = self.refusal(method, &params) {
-                    out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, why.to_owned()));
-                }
-                let answer = self.answer(method, &params);
                 // An id goes back as the agent wrote it: `3` and `"3"` are two.
                 let id = tree(Some(id));
-                let line = match answer {
-                    Ok(result) => self.peer.answer(&id, &result),
-                    Err(message) => self.peer.refuse(&id, UNKNOWN_METHOD, message),
-                };
-                self.say(&line, out);
+                self.requested(id, method, &tree(message.params), out);
+            }
+            (Some("$/cancel_request"), None) => {
+                let id = tree(message.params).get("requestId").cloned();
+                self.open.retain(|open| Some(&open.id) != id.as_ref());
             }
             (Some(_), None) => {
                 if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
@@ -230,29 +238,25 @@ impl AcpClient {
         link
     }
 
-    /// Returns why an edit is refused that the permission mode seems to allow.
-    fn refusal(&self, method: &str, params: &Value) -> Option<&'static str> {
-        let asks = method == "session/request_permission" && self.talk.permission == PermissionMode::Edit;
-        let target = self.calls.of(params.get("toolCall").unwrap_or(&Value::Null));
-        (asks && target.is_edit()).then(|| target.why_not(&self.talk.cwd, &self.talk.add_dirs)).flatten()
-    }
-
-    /// Says what the client answers to a request of the agent.
-    fn answer(&self, method: &str, params: &Value) -> Result<Value, &'static str> {
-        match method {
+    /// Handles a request of the agent: a permission waits for a decision, all else is answered at once.
+    fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut Output<'_>) {
+        let line = match method {
             "session/request_permission" => {
+                let call = params.get("toolCall").unwrap_or(&Value::Null);
+                self.calls.hear(call);
                 let options = approvals::options(params.get("options").unwrap_or(&Value::Null));
-                let target = self.calls.of(params.get("toolCall").unwrap_or(&Value::Null));
-                let outcome = match choices::answer(&self.talk, &target, &options) {
-                    Some(id) => json!({ "outcome": "selected", "optionId": id }),
-                    None => json!({ "outcome": "cancelled" }),
-                };
-                Ok(json!({ "outcome": outcome }))
+                if self.open.len() < OPEN_AT_MOST {
+                    let request = self.calls.of(call).request(&id, &options);
+                    self.open.push(OpenPermission { approval: request.approval.clone(), id, options });
+                    return out.awaits_decision(request);
+                }
+                self.peer.answer(&id, &choices::response(&options, ApprovalAnswer::Deny))
             }
-            // There is no person to ask.
-            "elicitation/create" => Ok(json!({ "action": "decline" })),
-            _ => Err("this client does not support it"),
-        }
+            // There is no person to answer it yet.
+            "elicitation/create" => self.peer.answer(&id, &json!({ "action": "decline" })),
+            _ => self.peer.refuse(&id, UNKNOWN_METHOD, "this client does not support it"),
+        };
+        self.say(&line, out);
     }
 
     /// Ends it for a reason of ours.
@@ -284,6 +288,16 @@ impl Dialect for AcpClient {
             self.say(&line, out);
         }
         asking
+    }
+
+    fn decide(&mut self, approval: &ApprovalId, answer: ApprovalAnswer, out: &mut Output<'_>) -> Sent {
+        let Some(place) = self.open.iter().position(|open| open.approval == *approval) else {
+            return Sent::Cannot("the agent no longer waits for it");
+        };
+        let OpenPermission { id, options, .. } = self.open.remove(place);
+        let line = self.peer.answer(&id, &choices::response(&options, answer));
+        self.say(&line, out);
+        Sent::Done
     }
 }
 

@@ -1,7 +1,7 @@
 //! `acp`: the Agent Client Protocol, version 1, as JSON lines on standard input and output.
 //!
-//! Any agent may speak it: [`agent`] makes the manifest of one that is only known by its command. What single agents add to the protocol in `_meta` and in
-//! extension methods is read where it matters, and the agent is named beside the code that reads it.
+//! Any agent may speak it: [`agent`] makes the manifest of one that is only known by its command. Additions of single agents to the protocol in `_meta` and in
+//! extension methods are read where they matter, and the agent is named beside the code that reads it.
 //!
 //! The types of the wire are our own (`wire`) and not those of the official schema crate (1.15.1). Its types own every
 //! string and hold tool arguments as trees; they refuse a line for an unknown stop reason, permission or block, or a
@@ -48,7 +48,7 @@ const ANY: &str = include_str!("any.toml");
 
 /// Makes the manifest of an agent of which only the command is known: `acp:<command>`.
 ///
-/// The command is cut at blanks; there is no shell, and no way to quote. What needs one goes into a script.
+/// The command is cut at blanks; there is no shell, and no way to quote. A command that needs one goes into a script.
 pub fn agent(command: &str) -> Option<Manifest> {
     let mut words = command.split_whitespace().map(str::to_owned);
     let program = words.next()?;

@@ -4,23 +4,14 @@ use bowline_protocol::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{
-    AccountLimits, Heard, Login, Manner, NotTold, Reader, Say, Subject, Told, Window, enough, silent,
-};
+use crate::ask::{AccountLimits, Heard, Login, Manner, NotTold, Reader, Say, Subject, Told, Window, enough};
 use crate::models::Model;
 
 const MODELS: &str = "list_models";
 const USAGE: &str = "get_usage";
 
 pub(super) const READERS: &[Reader] = &[
-    Reader {
-        name: "claude-auth-status",
-        subject: Subject::Login,
-        manner: Manner::Printed,
-        open: silent,
-        more: enough,
-        read: login,
-    },
+    Reader::printed("claude-auth-status", Subject::Login, login),
     Reader {
         name: "claude-models",
         subject: Subject::Models,
@@ -48,8 +39,7 @@ struct AuthStatus {
 }
 
 fn login(heard: &Heard) -> Result<Told, NotTold> {
-    let status: AuthStatus =
-        serde_json::from_str(heard.answer.stdout.trim()).map_err(|_| NotTold::strange("login"))?;
+    let status: AuthStatus = heard.printed_json("login")?;
     // 2.1.325 checks only that a credential is present: an expired token or a garbage key still gives `loggedIn: true`.
     // Only a request to the API can show that the login works.
     let method = status.auth_method.filter(|method| method != "none").map(|method| match method.as_str() {

@@ -8,13 +8,15 @@
 //!
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
-use bowline_protocol::{Category, Code, Json, PermissionMode, RequestField, Resume};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, Category, Code, Json, PermissionMode, RequestField, Resume, Risk,
+};
 use serde_json::{Value, json};
 
 use super::account::introduction;
 use super::dialect::app_server::AppServer;
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{Dialect, Input, Output};
+use crate::dialect::{ApprovalAnswer, DecisionRequest, Dialect, Input, Output, Sent};
 use crate::failure::Report;
 use crate::rpc::{Incoming, Peer, RpcVersionField, UNKNOWN_METHOD};
 
@@ -26,7 +28,22 @@ pub(super) struct AppServerClient {
     stage: CodexStage,
     peer: Peer,
     thread: String,
+    /// Requests of the server that wait for a decision.
+    open: Vec<OpenRequest>,
 }
+
+/// A request of the server that waits for a decision.
+#[derive(Debug)]
+struct OpenRequest {
+    approval: ApprovalId,
+    /// As the server wrote it: `0` and `"0"` are two requests.
+    id: Value,
+    method: String,
+    params: Value,
+}
+
+/// How many requests may wait for a decision. More are denied at once, so that a server cannot fill the memory.
+const OPEN_AT_MOST: usize = 1024;
 
 /// How far we are.
 #[derive(Debug)]
@@ -70,6 +87,7 @@ impl AppServerClient {
             stage: CodexStage::Introducing,
             peer: Peer::new(RpcVersionField::LeftOut),
             thread: String::new(),
+            open: Vec::new(),
         }
     }
 
@@ -213,35 +231,18 @@ impl AppServerClient {
         Some(Report { category, code, ..Report::of(message) })
     }
 
-    /// Returns the response to a request of the server. There is no person to ask: actions that the mode does not allow are denied, and
-    /// the turn continues.
-    fn answer(&self, method: &str, params: &Value) -> Result<Value, String> {
-        let allowed = self.talk.permission == PermissionMode::Yolo;
-        let word = |yes: &'static str, no: &'static str| if allowed { yes } else { no };
-        match method {
-            // `decline`, not `cancel`: with `cancel` the whole turn ends as interrupted. 0.166.0 accepts `decline` unlisted.
-            "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
-                Ok(json!({ "decision": word("accept", "decline") }))
-            }
-            // The same questions in the first version of the protocol.
-            "execCommandApproval" | "applyPatchApproval" => {
-                Ok(json!({ "decision": word("approved", "denied") }))
-            }
-            "item/permissions/requestApproval" => {
-                let asked = params.get("permissions").filter(|_| allowed);
-                Ok(json!({ "permissions": asked.cloned().unwrap_or_else(|| json!({})) }))
-            }
-            // Whether a tool may run. A question of the MCP server itself has no person to answer it.
-            "mcpServer/elicitation/request" => {
-                let about_a_tool = params.pointer("/_meta/codex_approval_kind").is_some();
-                Ok(match allowed && about_a_tool {
-                    true => json!({ "action": "accept", "content": {} }),
-                    false => json!({ "action": "decline" }),
-                })
-            }
-            "item/tool/requestUserInput" => Ok(json!({ "answers": {} })),
-            _ => Err(format!("this client does not know `{method}`")),
+    /// Handles a request of the server: an approval waits for a decision, all else is answered at once.
+    fn requested(&mut self, id: Value, method: String, params: Value, out: &mut Output<'_>) {
+        let request = decision_request(&id, &method, &params);
+        if let Some(request) = request.filter(|_| self.open.len() < OPEN_AT_MOST) {
+            self.open.push(OpenRequest { approval: request.approval.clone(), id, method, params });
+            return out.awaits_decision(request);
         }
+        let line = match response(&method, &params, ApprovalAnswer::Deny) {
+            Some(result) => self.peer.answer(&id, &result),
+            None => self.peer.refuse(&id, UNKNOWN_METHOD, &format!("this client does not know `{method}`")),
+        };
+        out.say(&line, &mut self.reader);
     }
 
     /// Ends it for a reason of ours.
@@ -258,12 +259,10 @@ impl AppServerClient {
     fn heard(&mut self, line: &str, out: &mut Output<'_>) {
         match self.peer.hear(line) {
             Incoming::Reply { method, result, .. } => self.answered(&method, result.as_ref().ok(), out),
-            Incoming::Call { id, method, params } => {
-                let line = match self.answer(&method, &params) {
-                    Ok(result) => self.peer.answer(&id, &result),
-                    Err(message) => self.peer.refuse(&id, UNKNOWN_METHOD, &message),
-                };
-                out.say(&line, &mut self.reader);
+            Incoming::Call { id, method, params } => self.requested(id, method, params, out),
+            // The server took the request back, or has read our response.
+            Incoming::Notification { method, params } if method == "serverRequest/resolved" => {
+                self.open.retain(|open| params.get("requestId") != Some(&open.id));
             }
             Incoming::Notification { method, params } => {
                 // Sub-agents have threads in the same process. The end of their turns is not ours.
@@ -288,7 +287,9 @@ impl Dialect for AppServerClient {
         self.reader.handle(input, out);
         // Most lines are pieces of text, which want no answer and are not read twice.
         if let Input::Line(line) = input
-            && (line.contains("\"id\"") || line.contains("\"turn/completed\""))
+            && ["\"id\"", "\"turn/completed\"", "\"serverRequest/resolved\""]
+                .iter()
+                .any(|it| line.contains(it))
         {
             self.heard(line, out);
         }
@@ -301,6 +302,84 @@ impl Dialect for AppServerClient {
         self.ask("turn/interrupt", &params, out);
         true
     }
+
+    fn decide(&mut self, approval: &ApprovalId, answer: ApprovalAnswer, out: &mut Output<'_>) -> Sent {
+        let Some(place) = self.open.iter().position(|open| open.approval == *approval) else {
+            return Sent::Cannot("the server no longer waits for it");
+        };
+        let OpenRequest { id, method, params, .. } = self.open.remove(place);
+        // `requested` keeps only methods that have a response.
+        let Some(result) = response(&method, &params, answer) else {
+            return Sent::Cannot("the server takes no decision on it");
+        };
+        let line = self.peer.answer(&id, &result);
+        out.say(&line, &mut self.reader);
+        Sent::Done
+    }
+}
+
+/// Returns what the server asks to be decided; `None` if the request is no approval.
+fn decision_request(id: &Value, method: &str, params: &Value) -> Option<DecisionRequest> {
+    let (category, risk) = match method {
+        // Access to the network comes as a request about the command that needs it.
+        "item/commandExecution/requestApproval" if params.get("networkApprovalContext").is_some() => {
+            (ApprovalCategory::Network, Risk::Med)
+        }
+        "item/commandExecution/requestApproval" | "execCommandApproval" => {
+            (ApprovalCategory::Shell, Risk::Med)
+        }
+        "item/fileChange/requestApproval" | "applyPatchApproval" => (ApprovalCategory::Edit, Risk::Med),
+        "item/permissions/requestApproval" => (ApprovalCategory::Other, Risk::High),
+        "mcpServer/elicitation/request" if is_about_a_tool(params) => (ApprovalCategory::Other, Risk::Med),
+        _ => return None,
+    };
+    // As the reader names it in `approval_asked`.
+    let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    // The start of the item names the files of an edit, not the request. `accept` is always taken, listed or not (0.166.0).
+    let (paths, offers) = (None, Vec::new());
+    Some(DecisionRequest { approval: ApprovalId::from(name), category, risk, paths, offers })
+}
+
+/// Returns whether an MCP elicitation asks if a tool may run. Others are questions of the MCP server itself.
+fn is_about_a_tool(params: &Value) -> bool {
+    params.pointer("/_meta/codex_approval_kind").is_some()
+}
+
+/// Returns the response to a request of the server; `None` if the method is unknown.
+fn response(method: &str, params: &Value, answer: ApprovalAnswer) -> Option<Value> {
+    let word = |once: &'static str, session: &'static str, no: &'static str| match answer {
+        ApprovalAnswer::AllowOnce => once,
+        ApprovalAnswer::AllowForSession => session,
+        ApprovalAnswer::Deny => no,
+    };
+    Some(match method {
+        // `decline`, not `cancel`: with `cancel` the whole turn ends as interrupted. 0.166.0 accepts `decline` unlisted.
+        "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
+            json!({ "decision": word("accept", "acceptForSession", "decline") })
+        }
+        // The same requests in the first version of the protocol.
+        "execCommandApproval" | "applyPatchApproval" => {
+            json!({ "decision": word("approved", "approved_for_session", "denied") })
+        }
+        "item/permissions/requestApproval" => {
+            let asked = || params.get("permissions").cloned().unwrap_or_else(|| json!({}));
+            match answer {
+                ApprovalAnswer::AllowOnce => json!({ "permissions": asked() }),
+                ApprovalAnswer::AllowForSession => json!({ "permissions": asked(), "scope": "session" }),
+                ApprovalAnswer::Deny => json!({ "permissions": {} }),
+            }
+        }
+        "mcpServer/elicitation/request" => match answer {
+            ApprovalAnswer::AllowOnce => json!({ "action": "accept", "content": {} }),
+            ApprovalAnswer::AllowForSession => {
+                json!({ "action": "accept", "content": {}, "_meta": { "persist": "session" } })
+            }
+            ApprovalAnswer::Deny => json!({ "action": "decline" }),
+        },
+        // There is no person to answer it yet.
+        "item/tool/requestUserInput" => json!({ "answers": {} }),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@
 //! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
 
 use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
-use bowline_protocol::{Category, Excerpt, RawFile, RawSpan};
+use bowline_protocol::{ApprovalId, Category, Excerpt, RawFile, RawSpan};
 
 use super::End;
-use super::dialect::{Dialect, Framing, Input, Shape, Terminal, UnnumberedEvent, Words};
+use super::dialect::{
+    ApprovalAnswer, ClientOutput, Dialect, Framing, Input, Sent, Shape, Terminal, UnnumberedEvent,
+};
 use super::output::{Output, UNRECOGNIZED_HEAD};
 use super::turns::TurnTracker;
 use crate::ansi;
@@ -31,7 +33,7 @@ pub struct Decoder {
     stderr: Framer,
     stderr_tail: StderrTail,
     turns: TurnTracker,
-    stdin: Words,
+    stdin: ClientOutput,
     watch: Option<Watch>,
 }
 
@@ -61,7 +63,7 @@ impl Decoder {
             stderr: Framer::new(Framing::Lines, cap),
             stderr_tail: StderrTail::default(),
             turns: TurnTracker::new(entry.commentary),
-            stdin: Words::default(),
+            stdin: ClientOutput::default(),
             watch: None,
         }
     }
@@ -152,6 +154,17 @@ impl Decoder {
         self.speak(now, out, |dialect, output| dialect.interrupt(output))
     }
 
+    /// Sends the decision on a request of the agent.
+    pub fn decide(
+        &mut self,
+        approval: &ApprovalId,
+        answer: ApprovalAnswer,
+        now: &Moment,
+        out: &mut Vec<UnnumberedEvent>,
+    ) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.decide(approval, answer, output))
+    }
+
     fn speak<T>(
         &mut self,
         now: &Moment,
@@ -197,8 +210,8 @@ impl Decoder {
         self.turns.spent()
     }
 
-    /// Returns what the dialect wants to be written to the program's standard input, and forgets it.
-    pub fn take_stdin(&mut self) -> Words {
+    /// Returns what the dialect has for its host since the last call.
+    pub fn take_client_output(&mut self) -> ClientOutput {
         std::mem::take(&mut self.stdin)
     }
 }
@@ -207,7 +220,7 @@ impl Decoder {
 struct Sink<'a> {
     dialect: &'a mut dyn Dialect,
     turns: &'a mut TurnTracker,
-    stdin: &'a mut Words,
+    stdin: &'a mut ClientOutput,
     stderr: &'a str,
     now: &'a Moment,
     out: &'a mut Vec<UnnumberedEvent>,

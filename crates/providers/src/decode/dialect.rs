@@ -6,10 +6,11 @@
 
 use std::fmt;
 
-use bowline_protocol::{Kind, RawSpan, Source};
+use bowline_protocol::{ApprovalId, Kind, RawSpan, Source};
 use serde::{Deserialize, Serialize};
 
 use super::End;
+pub use super::decision::{ApprovalAnswer, DecisionRequest, Sent};
 pub use super::output::Output;
 
 /// Reads, and in two-way formats writes, the format of one program.
@@ -23,6 +24,11 @@ pub trait Dialect: fmt::Debug + Send {
     /// Sends the program's own request to stop the turn. Returns whether there is one.
     fn interrupt(&mut self, _out: &mut Output<'_>) -> bool {
         false
+    }
+
+    /// Sends the decision on a request that the dialect reported with [`Output::awaits_decision`].
+    fn decide(&mut self, _approval: &ApprovalId, _answer: ApprovalAnswer, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this format takes no decisions")
     }
 }
 
@@ -129,13 +135,15 @@ pub struct UnnumberedEvent {
     pub kind: Kind,
 }
 
-/// Bytes to write to the program.
+/// Output of a two-way dialect for its host: bytes to write to the program, and requests to decide.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct ClientOutput {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// Whether these are the last ones: then its standard input is closed.
     pub last: bool,
     /// Whether the prompt is among them.
     pub prompt: bool,
+    /// Requests of the agent that wait for a decision.
+    pub requests: Vec<DecisionRequest>,
 }

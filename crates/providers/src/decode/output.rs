@@ -1,4 +1,4 @@
-//! What a dialect reports about a piece of output: events, verdicts, and bytes for the program.
+//! The reports of a dialect on a piece of output: events, verdicts, and bytes for the program.
 //!
 //! [`Output`] adds the place of the piece and passes the report on to the turn tracker. It keeps nothing itself.
 
@@ -9,7 +9,8 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, RawSpan, ToolId};
 
 use super::End;
-use super::dialect::{Dialect, Input, UnnumberedEvent, Words};
+use super::decision::DecisionRequest;
+use super::dialect::{ClientOutput, Dialect, Input, UnnumberedEvent};
 use super::turns::TurnTracker;
 use crate::failure::Report;
 use crate::moment::Moment;
@@ -19,7 +20,7 @@ use crate::moment::Moment;
 pub struct Output<'a> {
     pub(crate) turns: &'a mut TurnTracker,
     pub(crate) drafts: &'a mut Vec<UnnumberedEvent>,
-    pub(crate) stdin: &'a mut Words,
+    pub(crate) stdin: &'a mut ClientOutput,
     pub(crate) raw: Option<RawSpan>,
     pub(crate) stderr: &'a str,
     pub(crate) now: &'a Moment,
@@ -211,6 +212,11 @@ impl Output<'_> {
     /// Declares that the bytes sent now contain the prompt. From now on the program may work on it.
     pub(crate) fn prompts(&mut self) {
         self.stdin.prompt = true;
+    }
+
+    /// Reports a request of the agent that waits for a decision. The answer comes with [`Dialect::decide`].
+    pub(crate) fn awaits_decision(&mut self, request: DecisionRequest) {
+        self.stdin.requests.push(request);
     }
 
     /// Closes the program's standard input after the bytes so far.

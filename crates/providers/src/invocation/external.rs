@@ -75,6 +75,9 @@ pub enum OutputFormat {
     Text,
 }
 
+/// The only format of such a program.
+const FORMAT: &str = "external";
+
 /// Programs by model id.
 pub type ByModel = BTreeMap<String, ExternalCli>;
 
@@ -126,7 +129,7 @@ impl ExternalCli {
             conversation: None,
             cwd: request.cwd.clone().or_else(|| self.workdir.clone()),
             transport: Transport::Pipe,
-            format: "external".into(),
+            format: FORMAT.into(),
             dialect,
             shape,
             files: Vec::new(),
@@ -205,6 +208,29 @@ impl ExternalCli {
         flags
     }
 
+    /// Returns a field of the request whose option the configuration switches off by an empty text, and the key of that option.
+    /// Without the option a run would start with another model or effort, or in a new session.
+    fn switched_off(&self, model: &str, request: &Request) -> Option<(RequestField, &'static str)> {
+        let is_off = |flag: &Option<String>| flag.as_deref() == Some("");
+        let resumed = matches!(request.resume, Some(Resume::Id { .. }));
+        let session = match &self.resume_flag {
+            Some(_) => ("resumeFlag", &self.resume_flag),
+            None => ("sessionFlag", &self.session_flag),
+        };
+        let asked = [
+            (
+                RequestField::Model,
+                request.model.as_deref().is_some_and(|it| it != model),
+                "modelFlag",
+                &self.model_flag,
+            ),
+            (RequestField::Effort, request.effort.is_some(), "thinkingFlag", &self.thinking_flag),
+            (RequestField::Resume, resumed, session.0, session.1),
+        ];
+        let off = asked.into_iter().find(|(_, asked, _, flag)| *asked && is_off(flag));
+        off.map(|(field, _, key, _)| (field, key))
+    }
+
     fn dialect(&self, model: &str) -> Result<(String, Shape), Refusal> {
         let (usual, shape) = match self.output_format {
             Some(OutputFormat::Text) => ("text", Shape::Text),
@@ -232,6 +258,15 @@ impl ExternalCli {
         if let Some(arg) = wish.agent_args.iter().find(passed) {
             let field = RequestField::AgentArgs.value(arg.escape_debug().to_string());
             return Err(Refusal::unsupported(model, field, "Bowline passes this option itself"));
+        }
+        if let Some(name) = wish.format.as_ref().filter(|name| *name != FORMAT) {
+            let reason = format!("it has no format `{name}`; it has {FORMAT}");
+            return Err(Refusal::unsupported(model, RequestField::Format, reason));
+        }
+        if let Some((field, key)) = self.switched_off(model, request) {
+            let reason = format!("`{key}` of its configuration is empty");
+            return Err(Refusal::unsupported(model, field, reason)
+                .hint(format!("put the program's own option into `{key}`")));
         }
         let asked = [
             (RequestField::SystemPrompt, request.system_prompt.is_some()),

@@ -17,7 +17,7 @@ pub struct Refusal {
     pub reason: Box<str>,
     /// A hint of the manifest's author, in the same form as the reason.
     pub hint: Option<Box<str>>,
-    /// What the caller can do.
+    /// A step that the caller can take.
     pub remedies: Box<[Remedy]>,
     /// Whether the request is at fault or the setup.
     pub category: Category,

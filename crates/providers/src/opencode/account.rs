@@ -1,26 +1,12 @@
 //! opencode's reports: the number of its credentials, and the models that they open.
 
 use crate::ansi;
-use crate::ask::{Heard, Login, Manner, NotTold, Reader, Subject, Told, enough, silent};
+use crate::ask::{Heard, Login, NotTold, Reader, Subject, Told};
 use crate::models::Model;
 
 pub(super) const READERS: &[Reader] = &[
-    Reader {
-        name: "opencode-auth-list",
-        subject: Subject::Login,
-        manner: Manner::Printed,
-        open: silent,
-        more: enough,
-        read: login,
-    },
-    Reader {
-        name: "opencode-models",
-        subject: Subject::Models,
-        manner: Manner::Printed,
-        open: silent,
-        more: enough,
-        read: models,
-    },
+    Reader::printed("opencode-auth-list", Subject::Login, login),
+    Reader::printed("opencode-models", Subject::Models, models),
 ];
 
 /// It draws boxes whose last lines count: `0 credentials`, `1 environment variable`.

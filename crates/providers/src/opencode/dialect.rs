@@ -181,7 +181,7 @@ fn meaning(name: &str, message: &str) -> (Option<Category>, Option<Code>) {
         "MessageOutputLengthError" => (None, Some(Code::MaxOutput)),
         "ProviderAuthError" => (Some(Category::Authentication), None),
         "ContentFilterError" => (None, Some(Code::Refused)),
-        // The server is the program's own, and its error may be anything: an unknown model, a missing key. What it was
+        // The server is the program's own, and its error may be anything: an unknown model, a missing key. The cause
         // is in the program's log, and on stderr with `--print-logs`.
         "UnknownError" if message.starts_with("Unexpected server error") => (Some(Category::Unknown), None),
         _ => (None, None),

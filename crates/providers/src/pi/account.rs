@@ -2,26 +2,12 @@
 
 use serde::Deserialize;
 
-use crate::ask::{Heard, Login, Manner, NotTold, Reader, Subject, Told, enough, silent};
+use crate::ask::{Heard, Login, NotTold, Reader, Subject, Told};
 use crate::models::Model;
 
 pub(super) const READERS: &[Reader] = &[
-    Reader {
-        name: "pi-auth-check",
-        subject: Subject::Login,
-        manner: Manner::Printed,
-        open: silent,
-        more: enough,
-        read: login,
-    },
-    Reader {
-        name: "pi-models",
-        subject: Subject::Models,
-        manner: Manner::Printed,
-        open: silent,
-        more: enough,
-        read: models,
-    },
+    Reader::printed("pi-auth-check", Subject::Login, login),
+    Reader::printed("pi-models", Subject::Models, models),
 ];
 
 #[derive(Deserialize)]
@@ -33,8 +19,7 @@ struct Check {
 }
 
 fn login(heard: &Heard) -> Result<Told, NotTold> {
-    let check: Check =
-        serde_json::from_str(heard.answer.stdout.trim()).map_err(|_| NotTold::strange("login"))?;
+    let check: Check = heard.printed_json("login")?;
     let kind = check.auth_type.as_deref().map(|kind| kind.replace('_', " "));
     let method = match (check.provider, kind) {
         (Some(provider), Some(kind)) => Some(format!("{provider}, {kind}")),

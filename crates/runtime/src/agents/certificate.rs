@@ -1,4 +1,4 @@
-//! What `bowline certify` found on this machine, kept for as long as provider, version and Bowline stay the same.
+//! The results of `bowline certify` on this machine, kept for as long as provider, version and Bowline stay the same.
 //!
 //! The versions that Bowline's own release was certified with are compiled in. A newer program is certified by its user:
 //! the result of a whole suite, green or red, lies in the data home, and `bowline doctor` and the footer of a run go by it.
@@ -48,7 +48,7 @@ impl Certificate {
         host::replace_file(&file(home, &self.provider), &text)
     }
 
-    /// Returns what this Bowline found about a version of a provider's program. What cannot be read counts as nothing.
+    /// Returns what this Bowline found about a version of a provider's program. An unreadable file counts as absent.
     pub fn read(home: &Home, provider: &str, version: &str) -> Option<Self> {
         let path = file(home, provider);
         if std::fs::metadata(&path).ok()?.len() > LONGEST {

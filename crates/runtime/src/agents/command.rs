@@ -25,7 +25,7 @@ pub(crate) async fn located(
     variables: &Surroundings,
 ) {
     for command in commands {
-        // What the agent gets, which a request may have changed; the rest is where we keep things.
+        // The agent's own variables, which the request may have changed. The others only locate Bowline's files.
         let mut surroundings = variables.clone();
         for (name, value) in &command.env {
             surroundings.set(name, value);

@@ -109,7 +109,7 @@ pub struct Missing {
     /// Why.
     #[source]
     pub kind: MissingKind,
-    /// What the caller can do.
+    /// A step that the caller can take.
     pub remedies: Vec<Remedy>,
 }
 

@@ -17,13 +17,13 @@ use crate::system::surroundings::Surroundings;
 /// Something about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MachineItem {
-    /// What it is about.
+    /// The subject.
     pub name: &'static str,
     /// How it is.
     pub condition: Condition,
     /// In words.
     pub what: String,
-    /// What to do about it.
+    /// The fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
     /// The same as the fix, where a caller has its own command for it.
@@ -122,7 +122,7 @@ fn size(bytes: u64) -> String {
     if giga >= 10 { format!("{giga} GiB") } else { format!("{mega} MiB") }
 }
 
-/// What is promised about processes that agents leave behind.
+/// The guarantee about processes that agents leave behind.
 fn keeper() -> MachineItem {
     match host::supervisor() {
         Ok(supervisor) => {

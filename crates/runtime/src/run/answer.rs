@@ -9,7 +9,7 @@ impl Record {
     pub fn answer(&self) -> Result<String, Error> {
         match (&self.text, &self.journal) {
             (Some(text), _) => Ok(text.clone()),
-            (None, Some(dir)) => Ok(digest_of(dir)?.text().unwrap_or_default()),
+            (None, Some(dir)) => Ok(digest_of(dir, self.first_seq)?.text().unwrap_or_default()),
             (None, None) => Err(Error::TooLong),
         }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_engine::budget::Amounts;
-use bowline_engine::{Now, Run, RunAction, RunEnd, RunInput, RunStep, SpawnFailure};
+use bowline_engine::{Now, Run, RunAction, RunEnd, RunInput, RunStep, SpawnFailure, SyncId};
 use bowline_protocol::kinds::{Level, Notice, TouchedFile};
 use bowline_protocol::{Event, Excerpt, Failure, Millis, RawFile, SessionId};
 use bowline_providers::views::Digest;
@@ -59,6 +59,8 @@ const UNREAD: usize = 64 << 20;
 /// Everything that driving a run needs.
 pub(crate) struct Drive {
     pub(crate) session: SessionId,
+    /// The number of its first event: above 1 if it continues a session.
+    pub(crate) first_seq: u64,
     pub(crate) run: Run,
     pub(crate) launch: Launch,
     pub(crate) journal: Option<Writer>,
@@ -127,6 +129,9 @@ struct Pending {
     sync: Option<JoinHandle<Result<(), JournalError>>>,
     /// Whether there is data to sync.
     sync_due: bool,
+    /// The sync that decisions on approvals wait for, and the one that has to follow it.
+    decision_sync: Option<DecisionSync>,
+    sync_wanted: Option<SyncId>,
     /// When the records of `io.index` in memory have to be written.
     index_due: Option<Millis>,
     /// Events that are only in memory and wait for a subscriber whose queue is full. As long as there are any, the run does
@@ -152,6 +157,9 @@ type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>>
 /// A second plan that is being made.
 type Replanning = Pin<Box<dyn Future<Output = SecondPlan> + Send>>;
 
+/// A sync that decisions on approvals wait for.
+type DecisionSync = Pin<Box<dyn Future<Output = (SyncId, Result<(), JournalError>)> + Send>>;
+
 /// What woke the loop.
 enum WakeReason {
     Order(Option<RunOrder>),
@@ -162,6 +170,8 @@ enum WakeReason {
     Agent(AgentEvent),
     Files(Result<Vec<TouchedFile>, String>),
     Replanned(SecondPlan),
+    /// Decisions on approvals are on disk, or could not be written there.
+    Synced(SyncId, Result<(), JournalError>),
     Timer,
     /// The subscriber's queue has room.
     Room,
@@ -236,6 +246,10 @@ impl ActiveRun {
                     self.pending.replan = None;
                     WakeReason::Replanned(second)
                 }
+                (sync, done) = waited(&mut self.pending.decision_sync), if self.pending.decision_sync.is_some() => {
+                    self.pending.decision_sync = None;
+                    WakeReason::Synced(sync, done)
+                }
                 () = room(self.drive.sender.as_ref()), if !self.pending.backlog.is_empty() => WakeReason::Room,
                 event = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => WakeReason::Agent(event),
                 files = finished(&mut self.pending.files), if self.pending.files.is_some() => {
@@ -291,6 +305,8 @@ impl ActiveRun {
                     self.handle(RunInput::Files(Vec::new()));
                 }
                 WakeReason::Replanned(second) => self.take_second_plan(second),
+                WakeReason::Synced(sync, Ok(())) => self.handle(RunInput::Synced(sync)),
+                WakeReason::Synced(_, Err(error)) => self.journal_failed(&error),
                 WakeReason::Room => self.give_on(),
                 // This process was stopped for a while and the agent was not: read its output before the timer counts.
                 WakeReason::Timer if !caught_up && is_late(self.began, armed) => {
@@ -349,10 +365,7 @@ impl ActiveRun {
             let due = up(self.began).plus(INDEX_PATIENCE);
             self.pending.index_due.get_or_insert(due);
             if let Err(error) = journal.raw(file, at, bytes) {
-                // Before `handle`, which then writes only the events of the end.
-                self.pending.closing = true;
-                let input = RunInput::Trouble(failures::of_journal(&error));
-                self.handle(input);
+                self.journal_failed(&error);
             }
         }
         let input = match event {
@@ -375,13 +388,20 @@ impl ActiveRun {
         self.handle(input);
     }
 
+    /// Ends the run, because its journal cannot be written.
+    fn journal_failed(&mut self, error: &JournalError) {
+        // Before `handle`, which then writes only the events of the end.
+        self.pending.closing = true;
+        self.handle(RunInput::Trouble(failures::of_journal(error)));
+    }
+
     /// Returns whether the agent's output comes from a terminal.
     fn on_terminal(&self) -> bool {
         self.drive.launch.is_terminal()
     }
 
     /// Feeds an input to the engine, writes and publishes its events, and carries out its actions. The sync that durable events need
-    /// starts only then: a disk may take longer than an agent waits.
+    /// starts only then: a disk may take longer than an agent waits. Only decisions on approvals are sent after their sync.
     fn handle(&mut self, input: RunInput<'_>) {
         let mut step = std::mem::take(&mut self.step);
         step.clear();
@@ -404,6 +424,7 @@ impl ActiveRun {
         let done = self.publish(&mut step).and_then(|()| {
             self.carry_out(std::mem::take(&mut step.actions));
             self.write_index(up)?;
+            self.sync_decisions()?;
             self.sync()
         });
         if let Err(error) = done {

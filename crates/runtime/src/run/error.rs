@@ -230,6 +230,12 @@ pub enum ResumeGap {
     /// The data home has no such session.
     #[error("the data home has no such session")]
     NotFound,
+    /// A runner of the session lives, or a process cleans up after one.
+    #[error("{}", in_use(*pid))]
+    Running {
+        /// The process id of the runner, if it lives.
+        pid: Option<u32>,
+    },
     /// The journal of the session cannot be read.
     #[error("its journal cannot be read")]
     Unreadable,
@@ -242,6 +248,13 @@ pub enum ResumeGap {
         /// The provider.
         provider: String,
     },
+}
+
+fn in_use(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("it runs in process {pid}"),
+        None => "another process is cleaning it up after a crash".to_owned(),
+    }
 }
 
 #[cfg(test)]

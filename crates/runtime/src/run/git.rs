@@ -1,7 +1,7 @@
 //! Which files a turn changed, as git sees it: a snapshot before, a comparison after.
 //!
 //! Files that were changed before the turn began are told apart from those that it changed by what the file system says
-//! of them (size, time, inode). What git ignores is not looked at, nor what we keep ourselves: a home directory may be a
+//! of them (size, time, inode). Files that git ignores are left out, and so are our own files: a home directory may be a
 //! repository, and our journal in it is none of the agent's work. A commit made in the turn counts as well. Watching the
 //! tree while the turn runs is deliberately not here.
 
@@ -68,11 +68,11 @@ pub(crate) struct Snapshot {
     tree: Tree,
     root: PathBuf,
     head: Option<String>,
-    /// What is not as the head has it: how the file looks, and git's two letters for it.
+    /// The files that differ from the head: their state in the file system, and git's two letters for them.
     dirty: BTreeMap<PathBuf, (Look, [u8; 2])>,
 }
 
-/// What the file system says of a file; nothing when it is not there.
+/// The state of a file in the file system; `None` if it does not exist.
 type Look = Option<(u64, i64, i64, u64)>;
 
 impl Snapshot {
@@ -283,7 +283,7 @@ impl GitProgram {
             kept.iter().filter_map(|name| Some((name.into(), variables.get_even_empty(name)?.to_owned())));
         let mut env: Vec<(OsString, OsString)> = kept.collect();
         env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
-        // What is missing in a repository is missing: a look fetches nothing, and no remote's helper runs.
+        // Objects that are missing in a partial clone stay missing: git fetches nothing, and no remote's helper runs.
         env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
         env.push(("GIT_ALLOW_PROTOCOL".into(), "".into()));
         // `snapshot` compares the text of git's errors, which git translates otherwise.

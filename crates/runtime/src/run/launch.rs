@@ -10,11 +10,12 @@ mod side_files;
 mod spec;
 mod spending;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bowline_engine::Run;
+use bowline_engine::{Numbering, Run};
 use bowline_process as process;
+use bowline_protocol::RawFile;
 use bowline_providers::invocation::Preview;
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,7 +38,7 @@ use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::run::turn::Turn;
 use crate::sessions::budget;
 use crate::sessions::control::{Control, RunOrder};
-use crate::sessions::journal::{Home, new_session_id};
+use crate::sessions::journal::{Home, JournalEnd, new_session_id, repair};
 use crate::sessions::session_monitor::{self, MonitoredRun};
 use crate::system::clock;
 use crate::system::container::Inside;
@@ -78,6 +79,8 @@ pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + S
 /// Returns the command that would be started.
 pub(crate) fn preview(task: &Task, context: &AttemptContext) -> Result<Preview, Error> {
     let driver = Driver::of(task, context)?;
+    let task = &mut task.clone();
+    resumed::translate(task, driver.name())?;
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = known_program(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
@@ -124,9 +127,16 @@ pub(crate) async fn prepare(
     let share = context.share.take().or_else(|| task.share.take());
     let spending = spending::plan(&task, &context, &spec.driver);
     // Before the journal: a task that is over its budget leaves no session behind.
-    let (account, budget, unread) = budget::Account::open(spending, share.as_ref(), &spec.session)?;
+    let (mut account, budget, unread) = budget::Account::open(spending, share.as_ref(), &spec.session)?;
     let mut cleanup = Cleanup::default();
-    let journal = journal::open(&task, &context, &spec, &mut cleanup).await?;
+    // Declared before the journal, so that it is dropped after it.
+    let mut unstarted = Unstarted::default();
+    let opened = journal::open(&task, &context, &spec, &mut cleanup).await?;
+    let (journal, end) = opened.map_or((None, None), |opened| (Some(opened.writer), opened.end));
+    if let (Some(journal), Some(end)) = (&journal, &end) {
+        account.continues(&spec.session, end.next_seq);
+        unstarted.dir = Some(journal.dir().to_owned());
+    }
     let mut cleanup_files = Cleanup::default();
     // After the journal: in the session's directory, the cleanup after a killed runner finds these files.
     let side_files = SideFiles::of(&spec.session, journal.as_ref());
@@ -137,7 +147,16 @@ pub(crate) async fn prepare(
     notices.extend_from_slice(&spec.invocations[0].notices);
     notices.extend(unread);
     let opening = std::mem::take(&mut context.opening);
-    let facts = PlanFacts { attempts, notices, opening, delay: context.delay, budget, files: tree.is_some() };
+    let numbering = numbering(end.as_ref(), &launch);
+    let facts = PlanFacts {
+        numbering,
+        attempts,
+        notices,
+        opening,
+        delay: context.delay,
+        budget,
+        files: tree.is_some(),
+    };
     let plan = plan::plan(&spec, &task, facts);
     let replanned_from = plan.capabilities.clone().filter(|_| plan.replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
@@ -158,7 +177,7 @@ pub(crate) async fn prepare(
     });
     let (sender, receiver): (Option<EventSender>, _) = match watcher {
         Watcher::Yes => {
-            let (sender, receiver) = event_channel(dir, cleanup.clone());
+            let (sender, receiver) = event_channel(dir, cleanup.clone(), numbering.next_seq);
             (Some(sender), Some(receiver))
         }
         Watcher::No => (None, None),
@@ -172,6 +191,7 @@ pub(crate) async fn prepare(
     });
     let drive = Box::new(Drive {
         session,
+        first_seq: numbering.next_seq,
         run: Run::new(plan),
         launch,
         journal,
@@ -188,7 +208,37 @@ pub(crate) async fn prepare(
         replanner,
         _watched: watched,
     });
+    unstarted.dir = None;
     Ok(Prepared { drive, receiver })
+}
+
+/// Returns where the numbers of a run begin: behind those of the session that it continues.
+fn numbering(end: Option<&JournalEnd>, launch: &Launch) -> Numbering {
+    let Some(end) = end else { return Numbering::default() };
+    let output = if launch.is_terminal() { RawFile::Pty } else { RawFile::Stdout };
+    Numbering {
+        next_seq: end.next_seq,
+        next_turn: end.next_turn,
+        stdout: end.raw_len(output),
+        stderr: end.raw_len(RawFile::Stderr),
+    }
+}
+
+/// A session that was opened again, until its run is ready. If the preparation fails, the session is as before.
+#[derive(Default)]
+struct Unstarted {
+    dir: Option<PathBuf>,
+}
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        let Some(dir) = &self.dir else { return };
+        // No event was written, so this restores the state in `session.json` and removes the mark.
+        if let Err(error) = repair(dir, clock::wall()) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(dir = %dir.display(), error, "a session that could not be resumed is not in order");
+        }
+    }
 }
 
 /// Prepares the commands, and finds the working tree whose files are compared.

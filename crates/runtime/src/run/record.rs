@@ -39,7 +39,7 @@ pub struct Record {
     pub session: SessionId,
     /// Its directory, if there is a journal.
     pub journal: Option<PathBuf>,
-    /// What the journal lacks, if it could not be ended well: the last events, the session's final state, or the promise
+    /// The part that the journal lacks, if it could not be ended well: the last events, the session's final state, or the promise
     /// that it survives a loss of power. No event can tell of it, and the turn itself is as it says here.
     pub journal_failure: Option<Failure>,
     /// Why the spending could not be written to the ledger. Budgets of a day or a project then do not count it.
@@ -65,7 +65,7 @@ pub struct Record {
     pub usage_source: Option<UsageSource>,
     /// The cost in US dollars over all attempts, if the agents report all of it.
     pub cost_usd: Option<f64>,
-    /// What it cost in US dollars over all attempts, as the agents tell or else by the price list; nothing if no model is
+    /// The cost in US dollars over all attempts, as the agents report it or else by the price list; `None` if no model is
     /// in it.
     pub cost: Option<f64>,
     /// The basis of the cost, or why it is unknown. It names the attempts whose cost is missing in the sum.
@@ -99,13 +99,15 @@ pub struct Record {
     pub took: Duration,
     /// Whether a tool ran in the last attempt.
     pub tool_ran: bool,
-    /// What the last attempt may have done with the prompt, if it did not end well. It decides whether the prompt may be
+    /// The work that the last attempt may have done on the prompt, if it did not end well. It decides whether the prompt may be
     /// sent again.
     pub footprint: Footprint,
     /// Every attempt of a request that the router saw to, this one included; none if it did not.
     pub attempts: Vec<Attempt>,
     /// All that the events say, for the object of `-o json`.
     pub(crate) digest: Arc<Digest>,
+    /// The number of its first event: a journal may have earlier and later stints of the same session.
+    pub(crate) first_seq: u64,
 }
 
 /// One attempt of a request that the router saw to. It serializes as an item of `attempts` in `-o json`.
@@ -139,6 +141,7 @@ impl Record {
         session: SessionId,
         journal: Option<PathBuf>,
         digest: Digest,
+        first_seq: u64,
         ended: RunEnd,
         took: Duration,
     ) -> Self {
@@ -176,6 +179,7 @@ impl Record {
             footprint: ended.footprint,
             attempts: Vec::new(),
             digest: Arc::new(digest),
+            first_seq,
         }
     }
 
@@ -333,7 +337,7 @@ impl Serialize for Record {
         let digest = match &self.journal {
             // An answer that was too long for memory is complete only in the journal.
             Some(dir) if !self.digest.is_whole() => {
-                whole = digest_of(dir).map_err(S::Error::custom)?;
+                whole = digest_of(dir, self.first_seq).map_err(S::Error::custom)?;
                 &whole
             }
             Some(_) | None => &*self.digest,

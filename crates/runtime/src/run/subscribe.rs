@@ -44,7 +44,7 @@ pub(crate) struct EventReceiver {
     reader: Option<(Reader, u64)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     /// The last event that is public.
     last: AtomicU64,
@@ -52,15 +52,28 @@ struct Shared {
     taken: AtomicU64,
 }
 
-/// Creates a channel. With a directory, the subscriber reads events that do not fit in memory from the journal there.
-pub(crate) fn event_channel(dir: Option<PathBuf>, cleanup: Arc<Cleanup>) -> (EventSender, EventReceiver) {
+/// Creates a channel for the events of a run from its first one on. With a directory, the subscriber reads events that do not
+/// fit in memory from the journal there.
+pub(crate) fn event_channel(
+    dir: Option<PathBuf>,
+    cleanup: Arc<Cleanup>,
+    first_seq: u64,
+) -> (EventSender, EventReceiver) {
     let (sender, receiver) = mpsc::channel(WAITING);
-    let shared = Arc::new(Shared::default());
+    // The events of earlier runs of the session do not wait for this subscriber.
+    let before = first_seq - 1;
+    let shared = Arc::new(Shared { last: AtomicU64::new(before), taken: AtomicU64::new(before) });
     let sender = EventSender { sender, shared: shared.clone(), journal: dir.is_some() };
-    (
-        sender,
-        EventReceiver { receiver, shared, batch: Vec::new(), next: 1, dir, _cleanup: cleanup, reader: None },
-    )
+    let receiver = EventReceiver {
+        receiver,
+        shared,
+        batch: Vec::new(),
+        next: first_seq,
+        dir,
+        _cleanup: cleanup,
+        reader: None,
+    };
+    (sender, receiver)
 }
 
 impl EventSender {
@@ -290,7 +303,7 @@ mod tests {
     #[tokio::test]
     async fn a_watcher_that_keeps_up_is_woken_by_a_batch_of_any_size() {
         // There is no journal in that directory: all events have to come from memory.
-        let (sender, mut receiver) = event_channel(Some("/no/such/journal".into()), Arc::default());
+        let (sender, mut receiver) = event_channel(Some("/no/such/journal".into()), Arc::default(), 1);
         let watcher = tokio::spawn(async move {
             for seq in 1..=20_001 {
                 assert_eq!(receiver.next().await.unwrap().unwrap().seq, seq);
@@ -309,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_that_closes_holds_nobody_up() {
-        let (sender, mut receiver) = event_channel(None, Arc::default());
+        let (sender, mut receiver) = event_channel(None, Arc::default(), 1);
         for seq in 1..=WAITING as u64 {
             assert_eq!(sender.offer(events(seq..=seq)), None);
         }

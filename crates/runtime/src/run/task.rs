@@ -58,6 +58,8 @@ pub struct Task {
     pub(crate) manifest: Option<&'static Manifest>,
     pub(crate) profile: Option<Profile>,
     pub(crate) parent: Option<SessionId>,
+    /// The session that the run appends to, set when its provider is known.
+    pub(crate) continues: Option<SessionId>,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) streaming: Streaming,
     pub(crate) format: Option<String>,
@@ -126,6 +128,7 @@ impl Task {
             manifest: None,
             profile: None,
             parent: None,
+            continues: None,
             binary: None,
             streaming: Streaming::On,
             format: None,

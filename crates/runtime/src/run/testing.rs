@@ -123,11 +123,11 @@ pub fn world() -> World {
 pub struct Script {
     parts: Arc<Parts>,
     waits: Waits,
-    /// What later attempts play.
+    /// The scripts of later attempts.
     later: Vec<Script>,
 }
 
-/// What a script says.
+/// The content of a script.
 #[derive(Debug)]
 struct Parts {
     dialect: &'static dialects::DialectEntry,
@@ -146,7 +146,7 @@ enum Step {
     Exit(Exit),
 }
 
-/// What the agent does when it is asked to stop.
+/// The agent's reaction to a request to stop.
 #[derive(Clone, Debug, PartialEq)]
 enum OnStop {
     /// It ends.

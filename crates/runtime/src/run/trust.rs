@@ -40,7 +40,7 @@ pub enum ProjectTrust {
     Always,
 }
 
-/// What the pins say about files of a project.
+/// The state of a project's files by the pins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "files")]
 pub enum TrustState {
@@ -181,7 +181,7 @@ pub fn repository_files(dirs: &[PathBuf], patterns: &[String]) -> Result<Vec<Pat
 
 fn files_below(dir: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<(), TooManyFiles> {
     let Ok(entries) = std::fs::read_dir(dir) else {
-        // What cannot be looked into has no content that a pin fits.
+        // An unreadable file has no content that a pin fits.
         all.push(dir.to_owned());
         return Ok(());
     };

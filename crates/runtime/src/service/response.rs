@@ -1,4 +1,4 @@
-//! What comes out.
+//! The results of a request.
 
 use bowline_engine::fallback::StreamRule;
 use bowline_protocol::kinds::Outcome;
@@ -11,7 +11,7 @@ use crate::run::record::Record;
 /// The most that is told of an error, in characters.
 const DETAIL: usize = 500;
 
-/// What one call of a program gave.
+/// The result of one call of a program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CliResponse {
     /// The answer, or, if it is an error, what is known of it.
@@ -28,9 +28,9 @@ pub struct CliResponse {
     pub timed_out: bool,
     /// How long it took.
     pub duration_ms: Millis,
-    /// What it cost in US dollars, where the agent tells.
+    /// The cost in US dollars, if the agent reports it.
     pub total_cost_usd: Option<f64>,
-    /// What it used, in normal form.
+    /// The usage, in normal form.
     pub usage: Option<Usage>,
     /// The model that answered.
     pub model: Option<String>,
@@ -75,7 +75,7 @@ impl CliResponse {
     }
 }
 
-/// What a host gets for its request.
+/// The response to a host's request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
     /// The answer; empty if the caller stopped it; the error if the request failed.
@@ -90,7 +90,7 @@ pub struct AgentResponse {
     pub timed_out: bool,
     /// Whether the request was sent a second time, without streaming.
     pub stream_fallback: bool,
-    /// What it cost in US dollars; 0 where the agent does not tell.
+    /// The cost in US dollars; 0 if the agent does not report it.
     pub cost_usd: f64,
     /// Tokens of all sorts together.
     pub total_tokens: u64,

@@ -1,4 +1,4 @@
-//! What a chat is told while a turn runs.
+//! Messages to a chat while a turn runs.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::system::clock;
 type OnText<'a> = Box<dyn FnMut(&str) + Send + 'a>;
 type OnStatus<'a> = Box<dyn FnMut(Option<&str>) + Send + 'a>;
 
-/// Who is told what, while a turn runs. Callbacks should be quick: the next event waits for them.
+/// The callbacks for messages while a turn runs. Callbacks should be quick: the next event waits for them.
 #[derive(Default)]
 pub struct Callbacks<'a> {
     text: Option<OnText<'a>>,
@@ -123,7 +123,7 @@ impl<'a> Show<'a> {
                 self.say(&delta.text, event.at);
             }
             Kind::ToolStarted(tool) if tool.parent.is_none() => {
-                // What was said before it is shown before it.
+                // Earlier text is shown first.
                 self.flush();
                 if let Some(callback) = &mut self.callbacks.tool {
                     callback(&tool.name);

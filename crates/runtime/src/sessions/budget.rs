@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use bowline_engine::Run;
 use bowline_engine::budget::{self, Budget, BudgetLimit, BudgetScope};
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{Millis, SessionId, Source, Timestamp, UsageSource};
+use bowline_protocol::{Kind, Millis, SessionId, Source, Timestamp, UsageSource};
 use bowline_providers::catalogue;
 use bowline_providers::prices::Row;
 use bowline_providers::usage;
 use bowline_providers::views::Digest;
 
+use crate::sessions::journal::stint::is_stint_start;
 use crate::sessions::journal::{Home, Reader, SessionMeta};
 use crate::system::{clock, host, project};
 pub use bowline_engine::budget::{Amounts, dollars};
@@ -47,7 +48,7 @@ pub(crate) struct Account {
     prompt_chars: u64,
 }
 
-/// What a run may spend, and what is known of its spending from the beginning.
+/// The limits of a run, and the spending that is known when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct SpendingPlan {
     /// The data home with the ledger; none for a run whose spending is not recorded.
@@ -124,6 +125,15 @@ impl Account {
         Ok((account, budget, bad.into_iter().map(notice).collect()))
     }
 
+    /// Names the line after the stint: the session has a line for each of its earlier stints.
+    pub(crate) fn continues(&mut self, session: &SessionId, first_seq: u64) {
+        let name = ledger::stint_name(session, first_seq);
+        let lines = self.book.as_mut().map(|(_, line)| line).into_iter();
+        for line in lines.chain(self.running.as_mut().map(Running::line)) {
+            line.run = line.run.take().or_else(|| name.clone());
+        }
+    }
+
     /// Publishes the usage of the run so far, and returns the usage of other runs if it changed.
     pub(crate) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
         self.running.as_mut()?.look(run, up)
@@ -186,24 +196,18 @@ pub(crate) fn settle(
         return Ok(());
     }
     let ledger = Ledger::of(&Home::at(home));
-    let id = meta.id.as_str();
+    let stint = LastStint::read(dir, meta)?;
+    let run = ledger::stint_name(&meta.id, stint.first_seq);
+    let id = run.as_deref().unwrap_or(meta.id.as_str());
     // The runner may have been killed after it wrote its line, and before the end of its session.
     if !ledger.has(id).map_err(|source| BudgetError::Ledger { source })? {
-        let (mut digest, mut at) = (Digest::default(), meta.registered_at);
-        let mut reader = Reader::open(dir)?;
-        while let Some(event) = reader.next_event()? {
-            // Events of Bowline may come from the repair, long after the run.
-            if event.source == Source::Agent {
-                at = event.at;
-            }
-            digest.event(&event);
-        }
-        let cwd = meta.cwd.as_deref().map(Path::new);
+        let LastStint { digest, at, .. } = &stint;
+        let cwd = stint.cwd.as_deref().map(Path::new);
         let line = Line {
-            day: today(at),
-            at,
+            day: today(*at),
+            at: *at,
             session: Some(meta.id.clone()),
-            run: None,
+            run: run.clone(),
             provider: meta.provider.clone(),
             profile: meta.profile.clone(),
             model: None,
@@ -218,12 +222,45 @@ pub(crate) fn settle(
             budget: Budget { prices: prices.to_vec(), ..Budget::default() },
             prompt_chars: 0,
         };
-        // What cannot be written is in the log; the run that finds it has a line of its own, which says the same aloud.
-        account.close(&digest);
+        // A failed write is in the log. The run that finds it also reports it by a line of its own.
+        account.close(digest);
     }
     // Last: until the line is on file, the published usage has to count.
     running::forget(&ledger, id);
     Ok(())
+}
+
+/// The last stint of a journal: earlier ones have their own lines.
+struct LastStint {
+    first_seq: u64,
+    digest: Digest,
+    /// The time of its last event of the agent.
+    at: Timestamp,
+    cwd: Option<String>,
+}
+
+impl LastStint {
+    fn read(dir: &Path, meta: &SessionMeta) -> Result<Self, BudgetError> {
+        let began = |first_seq, cwd: Option<String>| Self {
+            first_seq,
+            digest: Digest::default(),
+            at: meta.registered_at,
+            cwd: cwd.or_else(|| meta.cwd.clone()),
+        };
+        let mut stint = began(1, None);
+        let mut reader = Reader::open(dir)?;
+        while let Some(event) = reader.next_event()? {
+            if let (true, Kind::SessionStarted(started)) = (is_stint_start(&event), &event.kind) {
+                stint = began(event.seq, started.cwd.clone());
+            }
+            // Events of Bowline may come from the repair, long after the run.
+            if event.source == Source::Agent {
+                stint.at = event.at;
+            }
+            stint.digest.event(&event);
+        }
+        Ok(stint)
+    }
 }
 
 /// Adds a limit to a budget, or returns that it is used up. A limit of 0 always is.

@@ -1,7 +1,7 @@
 //! The session directory: all bytes that a session read and wrote, and all events that were decoded from them.
 //!
-//! A session is a directory under the data home. [`Writer`] belongs to the one runner of the session and appends;
-//! [`Reader`] reads from any position, also while the file grows. [`repair`] repairs the directory of a runner that was
+//! A session is a directory under the data home. [`Writer`] belongs to the one runner of the session and appends; a runner
+//! that resumes the session goes on in the same files ([`Writer::open`]). [`Reader`] reads from any position, also while the file grows. [`repair`] repairs the directory of a runner that was
 //! killed. `docs/journal.md` describes the files.
 //!
 //! The writer writes raw bytes first, then the events decoded from them, so a public event always has its bytes on file. The
@@ -20,6 +20,7 @@ mod meta;
 mod reader;
 mod records;
 mod repair;
+pub(crate) mod stint;
 pub(crate) mod temporary;
 pub(crate) mod unfinished;
 mod whole;
@@ -34,11 +35,13 @@ pub use error::{HomeProblem, JournalError};
 pub(crate) use home::{ABORTS_DIR, SPENDING_DIR, SPENDING_NOW_DIR};
 pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, IndexRecord};
+pub(crate) use lock::Lock;
 pub use mask::Mask;
 pub use meta::{Abort, META_FORMAT, Program, Runner, SessionMeta, update_meta};
 pub use reader::Reader;
-pub(crate) use repair::repair_leaving;
 pub use repair::{Repaired, repair};
+pub(crate) use repair::{native_session, repair_leaving};
+pub use stint::JournalEnd;
 pub use writer::{Options, PendingSync, Writer};
 
 use std::path::{Path, PathBuf};
@@ -63,6 +66,12 @@ const RAW_FILES: [RawFile; 4] = [RawFile::Stdout, RawFile::Stderr, RawFile::Stdi
 /// Returns whether the runner of a session's directory lives.
 pub(crate) fn is_live(dir: &Path) -> Result<bool, JournalError> {
     lock::Lock::is_taken(dir)
+}
+
+/// Takes the lock of a session's directory, for a process that cleans up after its runner or removes it; none if there is no
+/// such directory. As long as it is held, no runner can resume the session.
+pub(crate) fn hold(dir: &Path) -> Result<Option<Lock>, JournalError> {
+    Lock::hold(dir)
 }
 
 /// Returns the name of a raw file in the session's directory.

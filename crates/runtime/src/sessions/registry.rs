@@ -59,6 +59,7 @@ use crate::system::clock::BootMoment;
 
 pub use damaged::DamagedSession;
 pub use error::RegistryError;
+pub(crate) use lost::settle_before_resume;
 pub(crate) use marks::board;
 
 /// Waits until this process has finished cleaning up after killed runners, at most `patience`. For a command that is about to

@@ -1,7 +1,7 @@
 //! Both doors, and how a turn is let go of.
 
 use bowline::kinds::{EndReason, Outcome, SessionState};
-use bowline::{Category, Code, Error, Exit, Kind, Turn};
+use bowline::{Category, Code, Error, Exit, Kind, PermissionMode, Turn};
 use libtest_mimic::Trial;
 use rustix::fs::{FileType, Mode, mknodat};
 use serde::Deserialize;
@@ -24,11 +24,32 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("nothing_is_kept_where_nothing_is_to_be_kept", ephemeral),
         trial("a_journal_that_cannot_be_ended_is_in_the_record", unkept),
         trial("without_a_journal_everything_else_works", without_journal),
+        trial("without_a_journal_an_agent_gets_its_decisions", decision_without_journal),
         Trial::test("the_blocking_calls_work_with_real_processes", || {
             blocking();
             Ok(())
         }),
     ]
+}
+
+/// An agent that asks for a permission, with and without a journal to write the decision to.
+async fn decision_without_journal() {
+    let stage = Stage::new(
+        r#"while read -r line; do case "$line" in
+        *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}' ;;
+        *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"n-1"}}' ;;
+        *'"method":"session/prompt"'*) echo '{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"n-1","toolCall":{"toolCallId":"t1","kind":"execute"},"options":[{"optionId":"yes","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}' ;;
+        *'"optionId":"yes"'*) echo yes >>"$HERE/decided"; echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+        esac; done"#,
+    );
+    let agent = format!("acp:{}", stage.agent().display());
+    let task = || {
+        let task = stage.world.task("Tie it").provider(&agent).cwd(stage.world.path());
+        task.permission(PermissionMode::Yolo)
+    };
+    assert_eq!(task().run().await.unwrap().outcome, Outcome::Completed);
+    assert_eq!(task().without_journal().run().await.unwrap().outcome, Outcome::Completed);
+    assert_eq!(std::fs::read_to_string(stage.path("decided")).unwrap(), "yes\nyes\n");
 }
 
 /// Starts a task whose agent says something and goes on; returns when it was said.

@@ -1,8 +1,9 @@
 //! A slow reader loses nothing and delays no run.
 
+use std::path::Path;
 use std::time::Duration;
 
-use bowline::{Event, Kind};
+use bowline::{Event, Kind, Turn};
 use libtest_mimic::Trial;
 
 use crate::support::{Stage, is_alive, trial};
@@ -67,22 +68,26 @@ async fn read_slowly(turn: &mut bowline::Turn, seen: &mut Seen) {
     }
 }
 
+/// Waits for the end of the run, and only then reads the other events. The slow reader did not delay it.
+async fn read_rest_after_end(dir: &Path, mut turn: Turn, mut seen: Seen) {
+    let reader = bowline::journal::Reader::open(dir).unwrap();
+    while reader.is_live().unwrap() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    while let Some(event) = turn.next().await {
+        seen.event(&event);
+    }
+    seen.check();
+    assert!(turn.outcome().await.unwrap().is_completed());
+}
+
 async fn with_journal() {
     let stage = flood();
     let mut turn = stage.task("x").start().await.unwrap();
     let dir = stage.world.home().session_dir(turn.session()).unwrap();
     let mut seen = Seen::default();
     read_slowly(&mut turn, &mut seen).await;
-    let reader = bowline::journal::Reader::open(&dir).unwrap();
-    while reader.is_live().unwrap() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    // The run is over, and hardly anything was read: the slow reader did not delay it.
-    while let Some(event) = turn.next().await {
-        seen.event(&event);
-    }
-    seen.check();
-    assert!(turn.outcome().await.unwrap().is_completed());
+    read_rest_after_end(&dir, turn, seen).await;
 }
 
 async fn with_journal_that_goes() {
@@ -93,15 +98,7 @@ async fn with_journal_that_goes() {
     seen.event(&turn.next().await.unwrap());
     // Not a single further event is taken before the run is over.
     let events = dir.join("sessions").join(turn.session().as_str());
-    let reader = bowline::journal::Reader::open(&events).unwrap();
-    while reader.is_live().unwrap() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    while let Some(event) = turn.next().await {
-        seen.event(&event);
-    }
-    seen.check();
-    assert!(turn.outcome().await.unwrap().is_completed());
+    read_rest_after_end(&events, turn, seen).await;
     assert!(!dir.exists());
 }
 

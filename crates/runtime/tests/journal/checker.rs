@@ -24,6 +24,8 @@ pub(crate) struct Story {
     last_seq: u64,
     turns_open: i64,
     pub(crate) ended: u64,
+    /// How often a runner went on behind another one.
+    pub(crate) resumed: u64,
     pub(crate) gaps: Vec<String>,
     /// How far the spans reach in stdout.
     pub(crate) reach: u64,
@@ -42,6 +44,7 @@ impl Story {
             "turn_started" => self.turns_open += 1,
             "turn_ended" => self.turns_open -= 1,
             "session_ended" => self.ended += 1,
+            "session_started" if event["source"] == "bowline" && self.last_seq > 1 => self.resumed += 1,
             "gap" => self.gaps.push(event["kind"]["reason"].as_str().ok_or("no reason")?.to_owned()),
             _ => {}
         }
@@ -70,7 +73,11 @@ impl Story {
         if self.turns_open != 0 {
             return Err("a turn is open".to_owned());
         }
-        if self.ended != 1 { Err(format!("the session ended {} times", self.ended)) } else { Ok(()) }
+        if self.ended != self.resumed + 1 {
+            Err(format!("the session ended {} times", self.ended))
+        } else {
+            Ok(())
+        }
     }
 }
 

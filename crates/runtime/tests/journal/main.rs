@@ -7,6 +7,7 @@ mod child;
 mod cuts;
 mod kills;
 mod limits;
+mod reopened;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

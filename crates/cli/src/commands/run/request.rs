@@ -3,12 +3,11 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use bowline::{PermissionMode, SessionId, Task};
+use bowline::{PermissionMode, Task};
 use bowline_protocol::Millis;
 
 use super::choose::NamedProvider;
 use super::mcp;
-use super::resume::ResumedSession;
 use super::schema::AnswerSchema;
 use crate::args::request::{PermissionArg, RequestArgs, TimeLimit};
 use crate::error::{CommandError, Fault};
@@ -16,12 +15,11 @@ use crate::error::{CommandError, Fault};
 /// The maximum size of a file that an option names.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// Makes the task. `resumed` is the session to resume, if it is one of Bowline.
+/// Makes the task.
 pub(crate) fn task(
     args: &RequestArgs,
     prompt: &str,
     named: Option<&NamedProvider>,
-    resumed: Option<&ResumedSession>,
     schema: Option<&AnswerSchema>,
 ) -> Result<Task, CommandError> {
     let task = bowline::task(prompt);
@@ -33,7 +31,7 @@ pub(crate) fn task(
     let task = args.routing(args.agent(task));
     let task = args.work(task, schema)?;
     let task = args.time_limits(args.limits(args.permissions(task))?);
-    args.session(task, resumed)
+    args.session(task)
 }
 
 /// Each method sets the options of one heading of the help.
@@ -114,7 +112,7 @@ impl RequestArgs {
         with(task, self.idle_timeout.map(millis), Task::idle_timeout_ms)
     }
 
-    fn session(&self, task: Task, resumed: Option<&ResumedSession>) -> Result<Task, CommandError> {
+    fn session(&self, task: Task) -> Result<Task, CommandError> {
         if self.ephemeral && self.key.is_some() {
             let message =
                 "`--key` cannot be used with `--ephemeral`: other processes cannot find an ephemeral session";
@@ -123,10 +121,7 @@ impl RequestArgs {
         let task = with(task, self.key.as_ref(), Task::key);
         let mut task = with(task, self.label.as_ref(), Task::label);
         if let Some(id) = &self.resume {
-            // An id of the agent has no session of ours as its parent.
-            let parent = resumed.map(|_| SessionId::from(id.as_str()));
-            task = with(task, parent, Task::parent);
-            task = task.resume(resumed.map_or(id.as_str(), |resumed| resumed.native.as_str()));
+            task = task.resume(id.as_str());
         }
         let task = when(task, self.continue_latest, Task::resume_latest);
         Ok(when(task, self.ephemeral, Task::ephemeral))

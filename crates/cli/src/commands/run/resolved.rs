@@ -8,7 +8,7 @@ use bowline_config::Config;
 
 use super::choose::{self, NamedProvider, RequestTarget};
 use super::request;
-use super::resume::{self, ResumedSession};
+use super::resume;
 use super::schema::AnswerSchema;
 use super::settings::{self, DefaultSettings};
 use crate::args::request::RequestArgs;
@@ -40,7 +40,6 @@ pub(crate) struct ResolvedRequest {
     pub(crate) target: RequestTarget,
     pub(super) schema: Option<AnswerSchema>,
     profile: Option<Profile>,
-    resumed: Option<ResumedSession>,
     defaults: DefaultSettings,
     /// The setting of the project that decides which program runs.
     projects_choice: Option<String>,
@@ -101,12 +100,12 @@ impl ResolvedRequest {
             args.model = args.model.take().or_else(|| defaults.model.take());
         }
         let schema = args.schema.as_deref().map(AnswerSchema::read).transpose()?;
-        Ok(Self { args, config, target, schema, profile, resumed, defaults, projects_choice })
+        Ok(Self { args, config, target, schema, profile, defaults, projects_choice })
     }
 
     /// Makes the task for one provider, or for the router.
     pub(crate) fn task(&self, prompt: &str, named: Option<&NamedProvider>) -> Result<Task, CommandError> {
-        let task = request::task(&self.args, prompt, named, self.resumed.as_ref(), self.schema.as_ref())?;
+        let task = request::task(&self.args, prompt, named, self.schema.as_ref())?;
         let mut task = task.settings(self.config.run_settings().into());
         if let Some(profile) = &self.profile {
             task = task.profile(profile.clone());

@@ -10,6 +10,7 @@ use bowline_providers::manifest::Manifest;
 
 use super::choose::{NamedProvider, RequestTarget};
 use crate::args::request::RequestArgs;
+use crate::commands::session_ids;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
@@ -21,8 +22,6 @@ pub(crate) struct ResumedSession {
     pub(crate) profile: Option<String>,
     /// Its container, and the directory there.
     pub(crate) container: Option<(String, Option<PathBuf>)>,
-    /// The agent's own id of the session.
-    pub(crate) native: NativeSessionId,
 }
 
 /// The provider of a session.
@@ -79,8 +78,8 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
     let Some((dir, meta)) = read_meta(id)? else { return Ok(None) };
     let failed = |error| CommandError::from(bowline::Error::from(error));
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
-        let error = CommandError::new(Fault::Usage, format!("the session {id} is still running"));
-        return Err(error.hint("wait until it ends: two agents in one session would undo each other's work"));
+        let runner = meta.runner.filter(|runner| runner.is_there());
+        return Err(session_ids::running(id, runner.map(|runner| runner.pid)));
     }
     // A killed runner did not write the id to the metadata, but the events have it.
     let native = match meta.native_session {
@@ -119,7 +118,7 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
     // An entry has its own account.
     let profile = meta.profile.filter(|_| matches!(provider, SessionProvider::Provider(_)));
     let container = meta.container.map(|container| (container, meta.cwd.map(PathBuf::from)));
-    Ok(Some(ResumedSession { provider, profile, container, native }))
+    Ok(Some(ResumedSession { provider, profile, container }))
 }
 
 /// Makes the error of an unknown session id. It cannot be an agent's own id, because the request names no provider.

@@ -1,9 +1,12 @@
 //! Runs with inputs in random order: every run ends, once, and its counts are right.
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Category, Code, Failure};
+use bowline_protocol::{Category, Code, Failure, PermissionMode};
+use bowline_providers::conversation::Conversation;
+use bowline_providers::dialect::ApprovalAnswer;
 
 use super::super::*;
+use super::decisions::{DONE, HELLO, READ, SESSION, SHELL, TAKEN_BACK};
 use super::world::{INIT, RESULT, TOOL, World, text, text_form};
 use crate::fallback::StreamFallback;
 
@@ -118,6 +121,77 @@ fn check_once(world: &World, seed: u64) {
         StreamFallback::BeforeTools => assert!(!shows(&["tool_started"]), "seed {seed}: after a tool: {log}"),
         StreamFallback::Always => {}
     }
+}
+
+/// A run over a two-way protocol whose agent asks for permissions, with syncs and the agent's lines in any order.
+fn asking(seed: u64) -> World {
+    let mut dice = Dice(seed.wrapping_mul(0xd134_2543_de82_ef95) | 1);
+    let mut world = World::with(|plan| {
+        World::by_protocol(plan);
+        plan.attempts[0].limits = LIMITED;
+        if dice.roll(2) == 0 {
+            plan.approver = Approver::Person { deadline: (dice.roll(2) == 0).then_some(Millis(1_000)) };
+            let permission = PermissionMode::Ask;
+            plan.attempts[0].conversation =
+                Some(Box::new(Conversation { permission, ..Conversation::default() }));
+        }
+    });
+    world.start();
+    world.says(HELLO).says(SESSION);
+    let mut orders = 0;
+    for _ in 0..dice.roll(24) {
+        match dice.roll(12) {
+            0..=2 => world.says([READ, SHELL, TAKEN_BACK][dice.roll(3) as usize]),
+            3..=6 => world.give(RunInput::Synced(SyncId(dice.roll(4)))),
+            7 if dice.roll(3) == 0 => world.says(DONE),
+            8 if dice.roll(3) == 0 => world.command(RunCommand::Cancel),
+            9 if dice.roll(3) == 0 => world.give(RunInput::Exited(Exit::Code(0))),
+            10 if dice.roll(3) == 0 => world.give(RunInput::StdoutClosed),
+            11 => {
+                orders += 1;
+                let approval = ["0", "1"][dice.roll(2) as usize].into();
+                let answer = [ApprovalAnswer::AllowOnce, ApprovalAnswer::Deny][dice.roll(2) as usize];
+                world.give(RunInput::Decide { order: OrderId(orders), approval, answer })
+            }
+            _ => world.wait(dice.roll(300)),
+        };
+    }
+    let answered = world.log().matches("!answer").count() as u64;
+    assert_eq!(answered, orders, "seed {seed}: every order is answered once: {}", world.log());
+    // A person without a deadline may wait for ever.
+    world.command(RunCommand::Cancel);
+    world.wait(3_600_000);
+    world
+}
+
+/// Every approval that was asked is decided exactly once, and no decision is sent before its sync.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only approvals are counted")]
+fn check_decisions(world: &World, seed: u64) {
+    let mut open = std::collections::BTreeMap::<&str, i64>::new();
+    for event in &world.events {
+        match &event.kind {
+            Kind::ApprovalAsked(asked) => *open.entry(asked.id.as_str()).or_default() += 1,
+            Kind::ApprovalDecided(decided) => {
+                let open = open.entry(decided.id.as_str()).or_default();
+                *open -= 1;
+                assert!(*open >= 0, "seed {seed}: decided twice: {}", world.log());
+            }
+            _ => {}
+        }
+    }
+    assert!(open.values().all(|open| *open == 0), "seed {seed}: never decided: {}", world.log());
+}
+
+#[test]
+fn every_approval_is_decided_exactly_once() {
+    let mut decided = 0;
+    for seed in 1..=seeds() / 6 {
+        let world = asking(seed);
+        check(&world, seed);
+        check_decisions(&world, seed);
+        decided += usize::from(world.log().contains("approval_decided"));
+    }
+    assert!(decided > 200, "the random inputs hardly ever ask: {decided}");
 }
 
 /// The number of runs.

@@ -39,6 +39,7 @@ impl World {
     pub(super) fn with(change: impl FnOnce(&mut RunPlan)) -> Self {
         let mut plan = RunPlan {
             session: "s1".into(),
+            numbering: Numbering::default(),
             provider: "test".to_owned(),
             version: None,
             cwd: None,
@@ -57,6 +58,7 @@ impl World {
             files: false,
             replannable: false,
             zone: jiff::tz::TimeZone::UTC,
+            approver: Approver::Mode,
         };
         change(&mut plan);
         Self {
@@ -105,6 +107,8 @@ impl World {
                 RunAction::Replan => "!replan".to_owned(),
                 RunAction::CloseStdin => "!close-stdin".to_owned(),
                 RunAction::Write(_) => "!write".to_owned(),
+                RunAction::Answer(OrderId(order), result) => format!("!answer({order}, {})", result.is_ok()),
+                RunAction::Sync(SyncId(number)) => format!("!sync({number})"),
                 RunAction::Done(_) => "!done".to_owned(),
             });
             if let RunAction::Sweep(grace) = action {

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use bowline_protocol::{ApprovalOption, Category, Code, OptionEffect, PermissionMode};
 use serde_json::{Value, json};
 
-use super::super::tools::targets::ToolTarget;
 use crate::conversation::Conversation;
+use crate::dialect::ApprovalAnswer;
 use crate::failure::Report;
 
 /// Modes in which nothing is changed, or not without a question.
@@ -116,32 +116,22 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
     }
 }
 
-/// Answers a request for a permission where there is no person to ask; `None` if no answer fits. An action is allowed
-/// once, and edits only where they are known to be of the project.
-pub(crate) fn answer(talk: &Conversation, target: &ToolTarget, options: &[ApprovalOption]) -> Option<String> {
-    // The kind is the agent's own word. An unknown one allows nothing.
-    let reads = matches!(target.kind.as_str(), "read" | "search" | "think");
-    let edits = target.is_edit() && target.is_within(&talk.cwd, &talk.add_dirs);
-    let allowed = match talk.permission {
-        PermissionMode::Read => reads,
-        PermissionMode::Ask => false,
-        PermissionMode::Edit => reads || edits,
-        PermissionMode::Yolo => true,
+/// Returns the response to a permission request, in the ids of the agent. If it offers no such answer, the request is denied, and
+/// cancelled if it cannot be denied either.
+pub(crate) fn response(options: &[ApprovalOption], answer: ApprovalAnswer) -> Value {
+    let fitting: &[OptionEffect] = match answer {
+        ApprovalAnswer::AllowOnce => &[OptionEffect::AllowOnce],
+        ApprovalAnswer::AllowForSession => &[OptionEffect::AllowAlways],
+        ApprovalAnswer::Deny => &[],
     };
-    let fitting: &[OptionEffect] = match (allowed, talk.permission) {
-        (true, PermissionMode::Yolo) => &[OptionEffect::AllowOnce, OptionEffect::AllowAlways],
-        // Never "always": it would outlive this prompt in the agent's settings.
-        (true, _) => &[OptionEffect::AllowOnce],
-        (false, _) => &[OptionEffect::RejectOnce, OptionEffect::RejectAlways],
+    let refusals = &[OptionEffect::RejectOnce, OptionEffect::RejectAlways];
+    let chosen =
+        fitting.iter().chain(refusals).find_map(|effect| options.iter().find(|it| it.effect == *effect));
+    let outcome = match chosen {
+        Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
+        None => json!({ "outcome": "cancelled" }),
     };
-    let find = |wanted: &[OptionEffect]| {
-        wanted
-            .iter()
-            .find_map(|effect| options.iter().find(|it| it.effect == *effect))
-            .map(|it| it.id.clone())
-    };
-    // An agent that offers no fitting way to allow it is refused.
-    find(fitting).or_else(|| find(&[OptionEffect::RejectOnce, OptionEffect::RejectAlways]))
+    json!({ "outcome": outcome })
 }
 
 /// The offers of a session for one choice.

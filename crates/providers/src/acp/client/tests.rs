@@ -1,11 +1,11 @@
 //! The client against agents that the tests play, line by line.
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Code, Kind, PermissionMode, Timestamp};
+use bowline_protocol::{ApprovalCategory, Code, Kind, OptionEffect, PermissionMode, Risk, Timestamp};
 
 use super::*;
 use crate::decode::{Decoder, End};
-use crate::dialect::{UnnumberedEvent, Words};
+use crate::dialect::{ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
 
@@ -31,9 +31,24 @@ impl Scene {
 
     /// Takes the messages that the client has sent since the last time, and whether it hung up.
     fn sent(&mut self) -> (Vec<Value>, bool) {
-        let Words { bytes, last, .. } = self.decoder.take_stdin();
+        let ClientOutput { bytes, last, .. } = self.decoder.take_client_output();
         let text = String::from_utf8(bytes).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), last)
+    }
+
+    /// Takes the one request that waits for a decision. Nothing is sent before the decision.
+    fn awaited(&mut self) -> DecisionRequest {
+        let ClientOutput { bytes, mut requests, .. } = self.decoder.take_client_output();
+        assert_eq!((bytes.len(), requests.len()), (0, 1));
+        requests.remove(0)
+    }
+
+    /// Decides the one request that waits, and returns the client's response.
+    fn decides(&mut self, answer: ApprovalAnswer) -> Value {
+        let request = self.awaited();
+        let sent = self.decoder.decide(&request.approval, answer, &self.now, &mut self.drafts);
+        assert_eq!(sent, Sent::Done);
+        self.said()
     }
 
     /// Takes the one message that the client has sent.
@@ -143,81 +158,67 @@ fn an_agent_that_cannot_be_made_to_ask_is_not_asked() {
 }
 
 #[test]
-fn permissions_are_answered_by_the_mode_and_in_the_ids_of_the_agent() {
-    let options = json!([
-        { "optionId": "go", "name": "Allow", "kind": "allow_once" },
-        { "optionId": "always", "name": "Always", "kind": "allow_always" },
-        { "optionId": "no", "name": "Reject", "kind": "reject_once" },
-    ]);
+fn decisions_are_sent_in_the_ids_of_the_agent() {
+    let once = json!({ "optionId": "go", "name": "Allow", "kind": "allow_once" });
+    let always = json!({ "optionId": "always", "name": "Always", "kind": "allow_always" });
+    let no = json!({ "optionId": "no", "name": "Reject", "kind": "reject_once" });
+    let all = json!([once, always, no]);
     let table = [
-        (PermissionMode::Read, "read", "go"),
-        (PermissionMode::Read, "edit", "no"),
-        (PermissionMode::Ask, "read", "no"),
-        (PermissionMode::Ask, "execute", "no"),
-        (PermissionMode::Edit, "edit", "go"),
-        (PermissionMode::Edit, "execute", "no"),
-        (PermissionMode::Edit, "delete", "no"),
-        (PermissionMode::Edit, "no such kind", "no"),
-        (PermissionMode::Yolo, "execute", "go"),
+        (ApprovalAnswer::AllowOnce, all.clone(), "go"),
+        (ApprovalAnswer::AllowForSession, all.clone(), "always"),
+        (ApprovalAnswer::Deny, all, "no"),
+        // An answer that is not offered becomes a refusal, never another way to allow it.
+        (ApprovalAnswer::AllowOnce, json!([always, no]), "no"),
+        (ApprovalAnswer::AllowForSession, json!([once, no]), "no"),
     ];
-    for (permission, kind, expected) in table {
-        let mut scene = Scene::of(&Conversation { permission, ..talk() });
+    for (answer, options, expected) in table {
+        let mut scene = Scene::of(&talk());
         let prompt = scene.opened(&json!({ "sessionId": "s1" }));
-        let place = json!([{ "path": "/src/boat/hull.rs" }]);
-        let call = json!({ "toolCallId": "t1", "title": "rm", "kind": kind, "locations": place });
+        let call = json!({ "toolCallId": "t1", "title": "rm", "kind": "execute" });
         let params = json!({ "sessionId": "s1", "toolCall": call, "options": options });
         // Its number is the one of our own last request, which means nothing: each side counts for itself.
         let asked = json!({ "id": prompt["id"], "method": "session/request_permission", "params": params });
         scene.agent(&asked);
-        let answer = scene.said();
-        assert_eq!(answer["id"], prompt["id"]);
-        assert_eq!(
-            answer["result"]["outcome"],
-            json!({ "outcome": "selected", "optionId": expected }),
-            "{kind}"
-        );
+        let response = scene.decides(answer);
+        assert_eq!(response["id"], prompt["id"]);
+        let chosen = json!({ "outcome": "selected", "optionId": expected });
+        assert_eq!(response["result"]["outcome"], chosen, "{answer:?} {options}");
         let decided = scene.drafts.iter().filter(|it| matches!(it.kind, Kind::ApprovalDecided(_))).count();
-        assert_eq!(decided, 1, "what was decided is told once");
+        assert_eq!(decided, 1, "the reader reports the decision once");
+        let id = prompt["id"].to_string();
+        let again = scene.decoder.decide(&id.as_str().into(), answer, &scene.now, &mut scene.drafts);
+        assert_ne!(again, Sent::Done, "a request is answered once");
         scene.answers(&prompt, &json!({ "stopReason": "end_turn" }));
         assert_eq!(scene.outcome(), (Outcome::Completed, None));
     }
 }
 
 #[test]
-fn an_edit_is_allowed_once_and_only_in_the_project() {
-    let once = json!({ "optionId": "once", "kind": "allow_once" });
-    let always = json!({ "optionId": "always", "kind": "allow_always" });
-    let no = json!({ "optionId": "no", "kind": "reject_once" });
-    let all = json!([once, always, no]);
+fn a_request_names_the_files_of_its_tool_call() {
+    let options =
+        json!([{ "optionId": "go", "kind": "allow_once" }, { "optionId": "no", "kind": "reject_once" }]);
     let at = |path: &str| json!({ "kind": "edit", "locations": [{ "path": path }] });
     let diff = json!({ "kind": "edit", "content": [{ "type": "diff", "path": "/src/boat/a.rs" }] });
     let both = json!({ "kind": "edit", "locations": [{ "path": "/src/boat/a" }], "rawInput": { "file_path": "/etc/passwd" } });
-    let table = [
-        (at("/src/boat/a.rs"), all.clone(), "once"),
-        (at("a.rs"), all.clone(), "once"),
-        (at("/lib/knots/a.rs"), all.clone(), "once"),
-        (diff, all.clone(), "once"),
-        (at("/etc/passwd"), all.clone(), "no"),
-        (at("/src/boathouse/a.rs"), all.clone(), "no"),
-        (at("../other/a.rs"), all.clone(), "no"),
-        (at("/src/boat/../../etc/passwd"), all.clone(), "no"),
-        (both, all.clone(), "no"),
-        (json!({ "kind": "edit" }), all, "no"),
-        (at("/src/boat/a.rs"), json!([always, no]), "no"),
+    use ApprovalCategory::{Edit, Network, Other, Read, Shell};
+    let table: [(Value, ApprovalCategory, Risk, &[&str]); 10] = [
+        (at("/src/boat/a.rs"), Edit, Risk::Med, &["/src/boat/a.rs"]),
+        (at("a.rs"), Edit, Risk::Med, &["a.rs"]),
+        (diff, Edit, Risk::Med, &["/src/boat/a.rs"]),
+        (both, Edit, Risk::Med, &["/src/boat/a", "/etc/passwd"]),
+        (json!({ "kind": "edit" }), Edit, Risk::Med, &[]),
+        (json!({ "kind": "delete" }), Edit, Risk::High, &[]),
+        (json!({ "kind": "read" }), Read, Risk::Low, &[]),
+        (json!({ "kind": "execute" }), Shell, Risk::High, &[]),
+        (json!({ "kind": "fetch" }), Network, Risk::Med, &[]),
+        (json!({ "kind": "no such kind" }), Other, Risk::Med, &[]),
     ];
-    for (mut call, options, expected) in table {
+    for (mut call, category, risk, paths) in table {
         call["toolCallId"] = json!("t1");
-        let permission = PermissionMode::Edit;
-        // Told with the call, and not repeated where the permission is asked for.
+        // Reported with the call, and not repeated where the permission is asked for.
         for repeated in [true, false] {
-            let mut scene =
-                Scene::of(&Conversation { permission, add_dirs: vec!["/lib/knots".into()], ..talk() });
-            let hello = scene.said();
-            let able = json!({ "sessionCapabilities": { "additionalDirectories": {} } });
-            scene.answers(&hello, &json!({ "agentCapabilities": able }));
-            let open = scene.said();
-            scene.answers(&open, &json!({ "sessionId": "s1" }));
-            scene.said();
+            let mut scene = Scene::of(&talk());
+            scene.opened(&json!({ "sessionId": "s1" }));
             let mut update = call.clone();
             update["sessionUpdate"] = json!("tool_call");
             scene.agent(
@@ -226,13 +227,30 @@ fn an_edit_is_allowed_once_and_only_in_the_project() {
             let asked = if repeated { call.clone() } else { json!({ "toolCallId": "t1" }) };
             let params = json!({ "sessionId": "s1", "toolCall": asked, "options": options });
             scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
-            assert_eq!(scene.said()["result"]["outcome"]["optionId"], expected, "{call} {options}");
-            // A refusal that the mode does not explain is explained.
-            let reason = |it: &UnnumberedEvent| matches!(&it.kind, Kind::Notice(it) if it.text.starts_with("an edit was refused: "));
-            let by_path = expected == "no" && options.as_array().map(Vec::len) == Some(3);
-            assert_eq!(scene.drafts.iter().any(reason), by_path, "{call} {options}");
+            let expected = DecisionRequest {
+                approval: "0".into(),
+                category,
+                risk,
+                paths: Some(paths.iter().map(|path| (*path).to_owned()).collect()),
+                offers: vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce],
+            };
+            assert_eq!(scene.awaited(), expected, "{call}");
         }
     }
+}
+
+#[test]
+fn a_request_that_the_agent_takes_back_cannot_be_decided() {
+    let mut scene = Scene::of(&talk());
+    scene.opened(&json!({ "sessionId": "s1" }));
+    let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": [] });
+    scene.agent(&json!({ "id": "x", "method": "session/request_permission", "params": params }));
+    let request = scene.awaited();
+    scene.agent(&json!({ "method": "$/cancel_request", "params": { "requestId": "x" } }));
+    let sent =
+        scene.decoder.decide(&request.approval, ApprovalAnswer::AllowOnce, &scene.now, &mut scene.drafts);
+    assert_eq!(sent, Sent::Cannot("the agent no longer waits for it"));
+    assert_eq!(scene.sent(), (vec![], false));
 }
 
 #[test]
@@ -272,7 +290,7 @@ fn a_turn_that_ends_with_a_refusal_was_cancelled_by_nobody() {
     let options = json!([{ "optionId": "no", "kind": "reject_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
-    scene.said();
+    scene.decides(ApprovalAnswer::Deny);
     scene.answers(&prompt, &json!({ "stopReason": "cancelled" }));
     assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Policy)));
 }
@@ -284,7 +302,8 @@ fn a_refusal_that_is_not_offered_is_a_cancelled_request() {
     let options = json!([{ "optionId": "go", "kind": "allow_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": "x", "method": "session/request_permission", "params": params }));
-    assert_eq!(scene.said()["result"]["outcome"], json!({ "outcome": "cancelled" }));
+    let response = scene.decides(ApprovalAnswer::Deny);
+    assert_eq!(response["result"]["outcome"], json!({ "outcome": "cancelled" }));
 }
 
 #[test]

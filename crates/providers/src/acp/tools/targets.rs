@@ -1,9 +1,12 @@
 //! The planned action of a tool, as far as the agent has reported it: a permission request need not repeat it.
 
 use std::collections::VecDeque;
-use std::path::{Component, Path, PathBuf};
 
+use bowline_protocol::ApprovalOption;
 use serde_json::Value;
+
+use super::super::approvals;
+use crate::dialect::DecisionRequest;
 
 /// How many tools are remembered.
 const LIMIT: usize = 256;
@@ -13,36 +16,22 @@ const LIMIT: usize = 256;
 pub(crate) struct ToolTarget {
     id: String,
     /// The protocol's kind of tool.
-    pub(crate) kind: String,
+    kind: String,
     /// The files that it names.
     paths: Vec<String>,
 }
 
 impl ToolTarget {
-    /// Returns whether it changes files.
-    pub(crate) fn is_edit(&self) -> bool {
-        matches!(self.kind.as_str(), "edit" | "move")
-    }
-
-    /// Returns why the permission mode `edit` does not allow it.
-    pub(crate) fn why_not(&self, cwd: &str, more: &[String]) -> Option<&'static str> {
-        if self.paths.is_empty() {
-            return Some(
-                "an edit was refused: the agent named no files (`locations`), so it is not known whether they are in the project",
-            );
+    /// Returns the request to decide whether it may run.
+    pub(crate) fn request(&self, id: &Value, options: &[ApprovalOption]) -> DecisionRequest {
+        let (category, risk) = approvals::weigh(&self.kind);
+        DecisionRequest {
+            approval: approvals::approval(&id.to_string()),
+            category,
+            risk,
+            paths: Some(self.paths.clone()),
+            offers: options.iter().map(|option| option.effect).collect(),
         }
-        (!self.is_within(cwd, more)).then_some("an edit was refused: it names files outside of the project")
-    }
-
-    /// Returns whether it names files, and all of them lie below one of these directories.
-    pub(crate) fn is_within(&self, cwd: &str, more: &[String]) -> bool {
-        let below = |path: &String| {
-            let path = settled(&Path::new(cwd).join(path));
-            std::iter::once(cwd)
-                .chain(more.iter().map(String::as_str))
-                .any(|dir| path.starts_with(settled(Path::new(dir))))
-        };
-        !self.paths.is_empty() && self.paths.iter().all(below)
     }
 }
 
@@ -83,18 +72,4 @@ impl ToolTargets {
         let id = call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
         self.known.iter().find(|target| target.id == id).cloned().unwrap_or_default()
     }
-}
-
-/// Writes a path without `.` and `..`. Links are not followed: nothing is looked up here.
-fn settled(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut path, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                path.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
-        }
-        path
-    })
 }

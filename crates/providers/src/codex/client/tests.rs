@@ -5,7 +5,7 @@ use bowline_protocol::{Attachment, Decision, Kind, PermissionMode, Timestamp};
 
 use super::*;
 use crate::decode::{Decoder, End};
-use crate::dialect::{UnnumberedEvent, Words};
+use crate::dialect::{ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
 
@@ -23,6 +23,9 @@ struct Scene {
     /// What the client has sent, and whether it hung up.
     sent: Vec<Value>,
     hung_up: bool,
+    /// The decision on each request, and the requests so far.
+    answer: ApprovalAnswer,
+    asked: Vec<DecisionRequest>,
 }
 
 impl Scene {
@@ -34,6 +37,8 @@ impl Scene {
             now: Moment::utc(Timestamp::EPOCH),
             sent: Vec::new(),
             hung_up: false,
+            answer: ApprovalAnswer::Deny,
+            asked: Vec::new(),
         };
         scene.decoder.prompt(&talk.prompt, &mut scene.drafts);
         scene.decoder.open(&scene.now, &mut scene.drafts);
@@ -42,10 +47,16 @@ impl Scene {
     }
 
     fn listen(&mut self) {
-        let Words { bytes, last, .. } = self.decoder.take_stdin();
+        let ClientOutput { bytes, last, requests, .. } = self.decoder.take_client_output();
         let text = String::from_utf8(bytes).unwrap();
         self.sent.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
         self.hung_up |= last;
+        for request in requests {
+            let sent = self.decoder.decide(&request.approval, self.answer, &self.now, &mut self.drafts);
+            assert_eq!(sent, Sent::Done);
+            self.asked.push(request);
+            self.listen();
+        }
     }
 
     fn server(&mut self, message: &Value) {
@@ -171,38 +182,108 @@ fn a_patch_is_refused_as_well() {
 }
 
 #[test]
-fn everything_is_accepted_where_everything_is_allowed() {
-    let mut scene = Scene::of(&Conversation { permission: PermissionMode::Yolo, ..talk("[[risky]] Do it.") });
-    scene.opened(&json!({ "thread": { "id": "t1" } }));
-    scene.answers(&json!({ "turn": { "id": "u1" } }));
-    let asked = scene.sent_as("thread/start");
-    assert_eq!(
-        (&asked["sandbox"], &asked["approvalPolicy"]),
-        (&json!("danger-full-access"), &json!("never"))
-    );
-    for (method, params, answer) in [
-        ("item/commandExecution/requestApproval", json!({ "itemId": "c" }), json!({ "decision": "accept" })),
-        ("item/fileChange/requestApproval", json!({ "itemId": "c" }), json!({ "decision": "accept" })),
-        ("execCommandApproval", json!({}), json!({ "decision": "approved" })),
+fn decisions_are_sent_in_the_words_of_the_server() {
+    use ApprovalCategory::{Edit, Network, Other, Shell};
+    let network = json!({ "network": { "enabled": true } });
+    let command = "item/commandExecution/requestApproval";
+    let about_a_tool = json!({ "_meta": { "codex_approval_kind": "mcp_tool_call" }, "message": "May it?" });
+    let decision = |word: &str| json!({ "decision": word });
+    for (method, params, sort, responses) in [
+        (
+            command,
+            json!({ "itemId": "c" }),
+            (Shell, Risk::Med),
+            [decision("accept"), decision("acceptForSession"), decision("decline")],
+        ),
+        (
+            command,
+            json!({ "itemId": "c", "networkApprovalContext": { "host": "example.com" } }),
+            (Network, Risk::Med),
+            [decision("accept"), decision("acceptForSession"), decision("decline")],
+        ),
+        (
+            "item/fileChange/requestApproval",
+            json!({ "itemId": "c" }),
+            (Edit, Risk::Med),
+            [decision("accept"), decision("acceptForSession"), decision("decline")],
+        ),
+        (
+            "execCommandApproval",
+            json!({}),
+            (Shell, Risk::Med),
+            [decision("approved"), decision("approved_for_session"), decision("denied")],
+        ),
         (
             "item/permissions/requestApproval",
-            json!({ "permissions": { "network": { "enabled": true } } }),
-            json!({ "permissions": { "network": { "enabled": true } } }),
+            json!({ "permissions": network }),
+            (Other, Risk::High),
+            [
+                json!({ "permissions": network }),
+                json!({ "permissions": network, "scope": "session" }),
+                json!({ "permissions": {} }),
+            ],
         ),
         (
             "mcpServer/elicitation/request",
-            json!({ "_meta": { "codex_approval_kind": "mcp_tool_call" }, "message": "May it?" }),
-            json!({ "action": "accept", "content": {} }),
-        ),
-        (
-            "mcpServer/elicitation/request",
-            json!({ "message": "Who are you?" }),
-            json!({ "action": "decline" }),
+            about_a_tool,
+            (Other, Risk::Med),
+            [
+                json!({ "action": "accept", "content": {} }),
+                json!({ "action": "accept", "content": {}, "_meta": { "persist": "session" } }),
+                json!({ "action": "decline" }),
+            ],
         ),
     ] {
-        scene.server(&json!({ "id": 7, "method": method, "params": params }));
-        assert_eq!(scene.sent.last().unwrap(), &json!({ "id": 7, "result": answer }), "{method}");
+        let answers = [ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowForSession, ApprovalAnswer::Deny];
+        let meanings = [Decision::Allow, Decision::AllowAlways, Decision::Deny];
+        for ((answer, meaning), response) in answers.into_iter().zip(meanings).zip(responses) {
+            let mut scene = Scene::of(&talk("[[risky]] Do it."));
+            scene.opened(&json!({ "thread": { "id": "t1" } }));
+            scene.answers(&json!({ "turn": { "id": "u1" } }));
+            scene.answer = answer;
+            scene.server(&json!({ "id": 7, "method": method, "params": params }));
+            assert_eq!(scene.sent.last().unwrap(), &json!({ "id": 7, "result": response }), "{method}");
+            let asked: Vec<_> =
+                scene.asked.iter().map(|it| (it.approval.as_str(), it.category, it.risk)).collect();
+            assert_eq!(asked, [("7", sort.0, sort.1)], "{method}");
+            // The reader understands the response as what was meant.
+            assert_eq!(decided(&scene.drafts), [meaning], "{method} {answer:?}");
+            let mut events = Vec::new();
+            for draft in &scene.drafts {
+                if let Kind::ApprovalAsked(it) = &draft.kind {
+                    events.push((it.id.as_str(), it.category, it.risk));
+                }
+            }
+            assert_eq!(events, asked, "the event and the request are about the same");
+        }
     }
+}
+
+#[test]
+fn a_question_of_an_mcp_server_is_no_approval() {
+    let mut scene = Scene::of(&talk("Hello."));
+    scene.opened(&json!({ "thread": { "id": "t1" } }));
+    scene.answer = ApprovalAnswer::AllowOnce;
+    let question = json!({ "message": "Who are you?" });
+    scene.server(&json!({ "id": 7, "method": "mcpServer/elicitation/request", "params": question }));
+    assert_eq!(scene.sent.last().unwrap(), &json!({ "id": 7, "result": { "action": "decline" } }));
+    assert_eq!(scene.asked, []);
+}
+
+#[test]
+fn a_request_that_the_server_takes_back_cannot_be_decided() {
+    let mut scene = Scene::of(&talk("Hello."));
+    scene.opened(&json!({ "thread": { "id": "t1" } }));
+    scene.answers(&json!({ "turn": { "id": "u1" } }));
+    let asked = json!({ "id": 7, "method": "execCommandApproval", "params": {} });
+    scene.decoder.stdout(format!("{asked}\n").as_bytes(), &scene.now, &mut scene.drafts);
+    let request = scene.decoder.take_client_output().requests.remove(0);
+    scene.server(
+        &json!({ "method": "serverRequest/resolved", "params": { "threadId": "t1", "requestId": 7 } }),
+    );
+    let sent =
+        scene.decoder.decide(&request.approval, ApprovalAnswer::AllowOnce, &scene.now, &mut scene.drafts);
+    assert_eq!(sent, Sent::Cannot("the server no longer waits for it"));
 }
 
 #[test]

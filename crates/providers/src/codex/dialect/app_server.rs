@@ -198,11 +198,11 @@ impl AppServer {
             }
             "item/reasoning/summaryTextDelta" => {
                 let block = index(params.summary_index);
-                self.stream.thought(params.item_id.or_empty(), block, params.delta.or_empty(), parent, out);
+                self.stream.thought((params.item_id.or_empty(), block), params.delta.or_empty(), parent, out);
             }
             "item/reasoning/textDelta" => {
                 let block = RAW_THOUGHT + index(params.content_index);
-                self.stream.thought(params.item_id.or_empty(), block, params.delta.or_empty(), parent, out);
+                self.stream.thought((params.item_id.or_empty(), block), params.delta.or_empty(), parent, out);
             }
             "item/commandExecution/outputDelta" | "item/fileChange/outputDelta" => {
                 self.update(params.item_id.or_empty(), Some(Excerpt::of(params.delta.or_empty())), None, out);

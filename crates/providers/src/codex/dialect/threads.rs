@@ -162,7 +162,7 @@ impl AppServer {
         let id = item.id.or_empty();
         for (parts, from) in [(item.summary, 0), (item.content, RAW_THOUGHT)] {
             for (block, text) in (from..).zip(&part::<List<LooseText<'_>>>(parts).0) {
-                self.stream.whole_thought(id, block, text.or_empty(), parent, out);
+                self.stream.whole_thought((id, block), text.or_empty(), parent, out);
             }
         }
         self.stream.close(id);

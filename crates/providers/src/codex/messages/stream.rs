@@ -52,11 +52,10 @@ impl MessageStream {
         out.text(&open.message, 0, text, parent);
     }
 
-    /// Handles a piece of a thought.
+    /// Handles a piece of a thought: a block of an item.
     pub(crate) fn thought(
         &mut self,
-        item: &str,
-        block: u32,
+        (item, block): (&str, u32),
         text: &str,
         parent: Option<&ToolId>,
         out: &mut Output<'_>,
@@ -101,15 +100,14 @@ impl MessageStream {
     /// Handles a complete part of a thought.
     pub(crate) fn whole_thought(
         &mut self,
-        item: &str,
-        block: u32,
+        (item, block): (&str, u32),
         text: &str,
         parent: Option<&ToolId>,
         out: &mut Output<'_>,
     ) {
         let known = self.open(item).blocks.get(&block).cloned().unwrap_or_default();
         if let WholeText::Adds(rest) = known.compare(text) {
-            self.thought(item, block, rest, parent, out);
+            self.thought((item, block), rest, parent, out);
         }
     }
 

@@ -112,6 +112,40 @@ fn what_has_no_place_is_refused_and_hints_are_notices() {
 }
 
 #[test]
+fn an_option_that_the_configuration_switches_off_is_refused() {
+    let without = |key: &str| read(&format!(r#"{{"m": {{"{key}": ""}}}}"#)).expect("a configuration");
+    let resume = Some(Resume::Id { native_session: "s-1".into() });
+    let rows = [
+        ("thinkingFlag", Request { effort: Some("high".into()), ..request() }, "effort"),
+        ("modelFlag", Request { model: Some("other".into()), ..request() }, "model"),
+        ("sessionFlag", Request { resume: resume.clone(), ..request() }, "resume"),
+        ("resumeFlag", Request { resume, ..request() }, "resume"),
+    ];
+    for (key, asked, field) in rows {
+        let refusal = without(key)["m"].build("m", &asked, &Wish::default()).expect_err(key);
+        assert_eq!(refusal.setting().to_string(), field);
+        assert!(refusal.to_string().contains(&format!("`{key}`")), "{refusal}");
+        // Without the option of the request the program runs.
+        without(key)["m"].build("m", &request(), &Wish::default()).expect(key);
+    }
+    // A resumed session needs only one of the two.
+    let other = read(r#"{"m": {"sessionFlag": "", "resumeFlag": "--resume"}}"#).expect("a configuration");
+    let resumed = Request { resume: Some(Resume::Id { native_session: "s-1".into() }), ..request() };
+    other["m"].build("m", &resumed, &Wish::default()).expect("`resumeFlag` has the session");
+}
+
+#[test]
+fn a_format_that_the_program_does_not_have_is_refused() {
+    let program = &read(CONFIG).expect("a configuration")["codex-cli"];
+    let built = |format: &str| {
+        program.build("codex-cli", &request(), &Wish { format: Some(format.into()), ..Wish::default() })
+    };
+    let refusal = built("json").expect_err("it has one format").to_string();
+    assert_eq!(refusal, "codex-cli cannot be run with `format`: it has no format `json`; it has external");
+    built("external").expect("its own format");
+}
+
+#[test]
 fn every_key_changes_what_is_started() {
     // A key, a value of it, another one, and what is asked for so that it matters.
     let thinking = Request { effort: Some("high".into()), ..request() };

@@ -1,25 +1,10 @@
-//! What a made-up manifest and a made-up page differ in.
+//! Differences between a manifest and help pages, both written for the tests.
 
 use super::*;
+use crate::manifest::tests::SMALL_MANIFEST;
 use crate::probe::Answer;
 
-const MANIFEST: &str = r#"
-name = "x"
-title = "X"
-adapter_id = "a.x"
-adapter_version = "1"
-vendor = "v"
-program = "x"
-prompt = "stdin"
-default_format = "json"
-models = [{ id = "m", name = "M" }]
-default_model = "m"
-max_tokens = 1
-timeout = "2m"
-formats = { json = { dialect = "text", args = ["do", "--format", "json", "--quiet"] } }
-auth = {}
-capabilities = {}
-
+const OPTIONS: &str = r#"
 [run.flags]
 model = { args = ["--model={value}"] }
 effort = { args = ["--effort", "{value}"], values = ["low", "high"] }
@@ -41,8 +26,19 @@ const TOP: &str = "Commands:\n  do  Do it\nOptions:\n  -h, --help  help\n";
 const GOOD: &str = "Commands:\n  again  Again\nOptions:\n  --format <f>  as (choices: \"text\", \"json\")\n  --quiet  q\n  \
                     --model <m>  m\n  --effort <e>  e [possible values: low, mid, high]\n  --tools <t...>  t\n  --yolo  y\n";
 
+/// Returns a manifest that uses options in every place that has arguments.
+fn manifest() -> Manifest {
+    let formats =
+        r#"formats = { json = { dialect = "text", args = ["do", "--format", "json", "--quiet"] } }"#;
+    let small = SMALL_MANIFEST
+        .replace(r#"formats = { text = { dialect = "text" } }"#, formats)
+        .replace(r#"default_format = "text""#, r#"default_format = "json""#)
+        .replace(r#"prompt = "arg""#, r#"prompt = "stdin""#);
+    Manifest::parse(&(small + OPTIONS)).expect("a manifest")
+}
+
 fn found(top: &str, sub: &str, version: &str) -> Vec<String> {
-    let manifest = Manifest::parse(MANIFEST).expect("a manifest");
+    let manifest = manifest();
     let page = |args: &Vec<String>, text: &str| {
         Page::read(args, &Answer { stdout: text.into(), ..Answer::default() })
     };
@@ -58,7 +54,7 @@ fn a_program_as_described_has_no_findings() {
 
 #[test]
 fn what_has_a_page_of_its_own_is_there() {
-    let mut manifest = Manifest::parse(MANIFEST).expect("a manifest");
+    let mut manifest = manifest();
     manifest.probe.pages.remove(0);
     let read = |text: &str| {
         let answer = Answer { stdout: text.into(), ..Answer::default() };

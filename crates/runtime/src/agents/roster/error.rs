@@ -24,7 +24,7 @@ pub enum RosterError {
         file: PathBuf,
         /// Where in it.
         place: Place,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A user's manifest has a name that another provider has.
@@ -42,7 +42,7 @@ pub enum RosterError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },

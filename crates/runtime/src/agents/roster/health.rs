@@ -14,12 +14,12 @@ use crate::system::surroundings::Surroundings;
 /// How much of what a program says about itself is told.
 const TOLD: usize = 2_000;
 
-/// What a provider says about itself.
+/// A provider's report on itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReport {
     /// It is well.
     pub well: bool,
-    /// What it said, made harmless: its standard error if it is not well and said anything there, else its standard output.
+    /// Its output, made harmless: its standard error if the check failed and printed anything there, else its standard output.
     pub said: String,
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,

@@ -30,6 +30,10 @@ impl ActiveRun {
                     self.pending.unread += bytes.len();
                     self.with_agent(|agent| agent.write(bytes));
                 }
+                // `sync_decisions` begins it, when all actions of the step are carried out.
+                RunAction::Sync(sync) => self.pending.sync_wanted = Some(sync),
+                // No caller can send decisions yet (`Approver::Mode`), so there is no order to answer.
+                RunAction::Answer(..) => {}
                 RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
                 RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
                 RunAction::KillTree => self.with_agent(Agent::kill_tree),
@@ -64,6 +68,8 @@ impl ActiveRun {
             RunAction::Prepare
             | RunAction::Spawn(_)
             | RunAction::Write(_)
+            | RunAction::Sync(_)
+            | RunAction::Answer(..)
             | RunAction::LookAtFiles
             | RunAction::Replan
             | RunAction::Done(_) => false,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bowline_engine::{Now, RunAction, RunCommand, RunEnd, RunInput, RunStep};
 use bowline_protocol::kinds::{Outcome, SessionState};
-use bowline_protocol::{Event, Kind};
+use bowline_protocol::{Code, Event, Kind};
 use bowline_providers::views::Digest;
 
 use super::{ActiveRun, Pending};
@@ -18,7 +18,7 @@ use crate::system::clock;
 impl ActiveRun {
     /// Closes the journal and makes the record.
     pub(super) fn finish(&mut self, ended: RunEnd) -> Record {
-        let took = self.began.elapsed();
+        let (took, first_seq) = (self.began.elapsed(), self.drive.first_seq);
         let mut dir = None;
         let mut trouble = self.pending.trouble.take();
         // Close the account before the journal: if the process is killed in between, the repair still counts the spending.
@@ -27,7 +27,9 @@ impl ActiveRun {
         if let Some(journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
-            let native = self.digest.native_session().cloned();
+            // An agent that rejects a resume may begin another session. That of the earlier stints is still the one to resume.
+            let rejected = ended.failure.as_ref().is_some_and(|it| it.code == Code::SessionNotFound);
+            let native = self.digest.native_session().filter(|_| first_seq == 1 || !rejected).cloned();
             // Delete the files before the session is marked as over: no later cleanup looks at a finished session.
             drop(std::mem::take(&mut self.drive.side_files));
             let version = self.digest.version().map(str::to_owned);
@@ -42,8 +44,8 @@ impl ActiveRun {
                 trouble.get_or_insert(error);
             }
         }
-        let mut record =
-            Record::new(self.drive.session.clone(), dir, std::mem::take(&mut self.digest), ended, took);
+        let digest = std::mem::take(&mut self.digest);
+        let mut record = Record::new(self.drive.session.clone(), dir, digest, first_seq, ended, took);
         if let Some((sum, unwritten)) = sum {
             (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
             record.ledger_failure = unwritten.map(|error| in_full(&error));
@@ -52,7 +54,7 @@ impl ActiveRun {
         if let Some(dir) = record.journal.take_if(|dir| self.drive.cleanup.covers(dir)) {
             // This journal is deleted with the run, so copy text that is only there.
             if !record.digest.is_whole()
-                && let Some(whole) = last_words(&dir)
+                && let Some(whole) = last_words(&dir, first_seq)
             {
                 record.text = whole.text();
                 record.digest = Arc::new(whole);
@@ -79,6 +81,8 @@ impl Drop for ActiveRun {
             RunAction::Prepare
             | RunAction::Spawn(_)
             | RunAction::Write(_)
+            | RunAction::Sync(_)
+            | RunAction::Answer(..)
             | RunAction::CloseStdin
             | RunAction::Signal(..)
             | RunAction::KillTree
@@ -111,8 +115,8 @@ impl Drop for ActiveRun {
 }
 
 /// Reads an answer that was too long for memory from a journal that is about to be deleted.
-fn last_words(dir: &Path) -> Option<Digest> {
-    match digest_of(dir) {
+fn last_words(dir: &Path, first_seq: u64) -> Option<Digest> {
+    match digest_of(dir, first_seq) {
         Ok(whole) => Some(whole),
         Err(_) => {
             // Do not log the error: it quotes the damaged line, which is part of the conversation.

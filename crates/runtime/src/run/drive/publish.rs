@@ -83,6 +83,32 @@ impl ActiveRun {
         }
     }
 
+    /// Starts the sync that decisions on approvals wait for, on a thread that may wait for the disk. Unlike [`Self::sync`] it is never
+    /// delayed: the agent waits for it. One at a time; a later one covers all decisions before it.
+    pub(super) fn sync_decisions(&mut self) -> Result<(), JournalError> {
+        // A journal that failed ends the run, so the agent gets no decision any more.
+        if self.pending.decision_sync.is_some() || self.pending.closing {
+            return Ok(());
+        }
+        let Some(sync) = self.pending.sync_wanted.take() else { return Ok(()) };
+        self.pending.decision_sync = Some(match &mut self.drive.journal {
+            Some(journal) => {
+                let work = journal.pending_sync()?;
+                self.pending.sync_due = false;
+                let task = tokio::task::spawn_blocking(move || work.run());
+                Box::pin(async move {
+                    match task.await {
+                        Ok(done) => (sync, done),
+                        // The runtime shuts down. Nothing may follow.
+                        Err(_) => std::future::pending().await,
+                    }
+                })
+            }
+            None => Box::pin(std::future::ready((sync, Ok(())))),
+        });
+        Ok(())
+    }
+
     /// Starts a due sync on a thread that may wait for the disk, one at a time. Not while an agent is being spawned: the
     /// thread would take CPU time from it. The sync then follows when the agent has started.
     pub(super) fn sync(&mut self) -> Result<(), JournalError> {

@@ -1,5 +1,5 @@
-//! What we keep ourselves and may lie in the tree: the data home, kept answers, what our own agent remembers, and what lies
-//! in the place for temporary files for the time of a run.
+//! Our own files that may lie in the tree: the data home, cached answers, the memory of our own agent, and the files
+//! of a run in the directory for temporary files.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// Returns what is ours for a run in this directory. What the agent does there is its own work also if the directory
+    /// Returns what is ours for a run in this directory. Files of the agent are its work also if the directory
     /// lies in our data home: then only what we make in the home is ours.
     pub(super) fn beside(cwd: &Path, home: Option<&Home>, surroundings: &Surroundings) -> Self {
         let usual = Home::of(surroundings).ok();

@@ -5,26 +5,76 @@ use bowline_protocol::kinds::SessionState;
 use bowline_providers::invocation::Invocation;
 
 use super::spec::RunSpec;
-use crate::run::error::Error;
+use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::sessions::aside;
-use crate::sessions::journal::{Home, Mask, Options, Runner, SessionMeta, Writer, temporary};
+use crate::sessions::journal::{
+    Home, JournalEnd, JournalError, Mask, Options, Runner, SessionMeta, Writer, temporary,
+};
 use crate::system::clock::{self, BootMoment};
 use crate::system::host::Cleanup;
 
-/// Opens the journal of a run, if the task wants one. On another thread while this process has other runs, which would have to
-/// wait for the disk.
+/// The journal of a run.
+pub(super) struct OpenJournal {
+    pub(super) writer: Writer,
+    /// Where the journal ended before, if the run continues a session.
+    pub(super) end: Option<JournalEnd>,
+}
+
+/// Opens the journal of a run, if the task wants one: a new directory, or that of the session that the run continues. On another
+/// thread while this process has other runs, which would have to wait for the disk.
 pub(super) async fn open(
     task: &Task,
     context: &AttemptContext,
     spec: &RunSpec,
     cleanup: &mut Cleanup,
-) -> Result<Option<Writer>, Error> {
+) -> Result<Option<OpenJournal>, Error> {
     let Some(home) = journal_home(task, &spec.session, cleanup)? else { return Ok(None) };
     let meta = session_meta(task, context, spec);
     let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
     let options = Options { quota, mask: mask(task, &spec.invocations) };
-    Ok(Some(aside::run(move || Writer::create(&home, meta, options)).await?))
+    if task.continues.is_none() {
+        let writer = aside::run(move || Writer::create(&home, meta, options)).await?;
+        return Ok(Some(OpenJournal { writer, end: None }));
+    }
+    home.check()?;
+    let dir = home.session_dir(&spec.session)?;
+    let opened = aside::run(move || Writer::open(&dir, options, clock::wall(), |old| renew(old, meta))).await;
+    let (writer, end) = opened.map_err(|error| not_opened(&spec.session, error))?;
+    Ok(Some(OpenJournal { writer, end: Some(end) }))
+}
+
+/// Makes the error of a session that cannot be continued.
+fn not_opened(session: &SessionId, error: JournalError) -> Error {
+    // Another runner was faster.
+    if let JournalError::Locked { pid, .. } = error {
+        let (session, gap) = (session.clone(), ResumeGap::Running { pid });
+        return Error::NotResumable { session, gap, source: None };
+    }
+    error.into()
+}
+
+/// Describes a further stint of a session. What the agent's own session depends on stays: its id and the directory in which it
+/// began. So does what the caller does not name anew.
+fn renew(meta: &mut SessionMeta, new: SessionMeta) {
+    let old = meta.clone();
+    *meta = SessionMeta {
+        format: old.format,
+        id: old.id,
+        entry: new.entry.or(old.entry),
+        provider_version: new.provider_version.or(old.provider_version),
+        program: new.program.or(old.program),
+        // Of the first process; each `process_spawned` event names its own.
+        dialect: old.dialect.or_else(|| new.dialect.clone()),
+        cwd: old.cwd.or_else(|| new.cwd.clone()),
+        native_session: old.native_session,
+        key: new.key.or(old.key),
+        label: new.label.or(old.label),
+        profile: new.profile.or(old.profile),
+        parent: old.parent,
+        abort: None,
+        ..new
+    };
 }
 
 /// Returns the data home of a task's journal; none if the task has no journal.

@@ -2,7 +2,7 @@
 
 use bowline_engine::budget::Budget;
 use bowline_engine::fallback::StreamFallback;
-use bowline_engine::{AttemptPlan, ResumeTarget, RunPlan};
+use bowline_engine::{Approver, AttemptPlan, Numbering, ResumeTarget, RunPlan};
 use bowline_protocol::kinds::Notice;
 use bowline_protocol::{Kind, Millis, Request, Resume};
 use bowline_providers::invocation::Invocation;
@@ -11,8 +11,9 @@ use super::attempt::attempt;
 use super::spec::RunSpec;
 use crate::run::task::Task;
 
-/// What the launch found out about a run.
+/// The facts that the launch found out about a run.
 pub(super) struct PlanFacts {
+    pub(super) numbering: Numbering,
     /// The ways of starting the program, in their order.
     pub(super) attempts: Vec<AttemptPlan>,
     pub(super) notices: Vec<Notice>,
@@ -27,7 +28,7 @@ pub(super) struct PlanFacts {
 
 /// Makes the plan of a run.
 pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
-    let PlanFacts { attempts, mut notices, mut opening, delay, budget, files } = facts;
+    let PlanFacts { numbering, attempts, mut notices, mut opening, delay, budget, files } = facts;
     let RunSpec { session, driver, request, .. } = spec;
     let first = &spec.invocations[0];
     notices.extend(spec.replaced.clone());
@@ -36,6 +37,7 @@ pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
     let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
     RunPlan {
         session: session.clone(),
+        numbering,
         provider: driver.name().to_owned(),
         version: spec.known.version(),
         cwd: request.cwd.clone(),
@@ -54,6 +56,7 @@ pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
         files,
         replannable: spec.is_replannable(),
         zone: jiff::tz::TimeZone::system(),
+        approver: Approver::Mode,
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Replanner {
     pub(super) capabilities: Capabilities,
 }
 
-/// What came of the help.
+/// The result of reading the help.
 pub(crate) struct SecondPlan {
     pub(crate) replanned: ReplanResult,
     pub(crate) start: Option<SecondStart>,
@@ -60,7 +60,7 @@ pub(crate) struct SecondPlan {
 /// How the program is started by a second plan.
 pub(crate) struct SecondStart {
     pub(crate) command: process::Command,
-    /// What has to be removed after it.
+    /// Files to remove after it.
     pub(crate) cleanup: Cleanup,
     /// What the program does in its new form.
     pub(crate) capabilities: Capabilities,

@@ -1,42 +1,78 @@
-//! The id of one of our sessions where the agent's own id is needed.
+//! The session of ours that a task resumes: the agent's own id in the place of ours, and whether the run appends to its journal.
 
-use bowline_protocol::{NativeSessionId, Resume, SessionId};
+use bowline_protocol::{Resume, SessionId};
 
-use crate::run::error::Error;
-use crate::run::error::ResumeGap;
+use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{JournalChoice, Task};
-use crate::sessions::journal::{Home, JournalError, SessionMeta};
+use crate::sessions::journal::{self, Home, JournalError, SessionMeta};
+use crate::sessions::registry;
 
-/// Puts the agent's own id in the place of ours. Every other id is left as it is: the agent knows whether it has it.
-pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
-    let home = match &task.journal {
-        JournalChoice::At(home) => Some(home.clone()),
-        JournalChoice::None | JournalChoice::Default | JournalChoice::Temporary => None,
-    };
-    let variables = task.variables().clone();
-    let Some(Resume::Id { native_session } | Resume::Fork { native_session }) = &mut task.request.resume
-    else {
-        return Ok(());
-    };
-    if !is_ours(native_session.as_str()) {
-        return Ok(());
+/// Cleans up after a killed runner of the session that a task resumes, before another runner takes it.
+pub(super) async fn settle(task: &Task) -> Result<(), Error> {
+    let Some(session) = own_session(task) else { return Ok(()) };
+    let dir = home(task)?.session_dir(&session)?;
+    let settled = registry::settle_before_resume(&dir, &task.settings.prices, task.variables()).await;
+    match settled.map_err(Error::from) {
+        // `translate` reports what is wrong with the directory, and `Writer::open` that another process holds it.
+        Err(Error::Journal(error)) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a session to resume is not in order");
+            Ok(())
+        }
+        other => other,
     }
-    let session = SessionId::from(native_session.as_str());
+}
+
+/// Puts the agent's own id in the place of ours, and has the run append to that session. Every other id is left as it is: the
+/// agent knows whether it has it.
+pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
+    let Some(session) = own_session(task) else { return Ok(()) };
     let gap = |gap| Error::NotResumable { session: session.clone(), gap, source: None };
     let unread = |error: JournalError| {
         let is_missing = matches!(error, JournalError::NoSession { .. });
         let gap = if is_missing { ResumeGap::NotFound } else { ResumeGap::Unreadable };
         Error::NotResumable { session: session.clone(), gap, source: Some(Box::new(error)) }
     };
-    let home = home.map_or_else(|| Home::of(&variables), Ok)?;
-    let meta = SessionMeta::read(&home.session_dir(&session)?).map_err(unread)?;
+    let dir = home(task)?.session_dir(&session)?;
+    let meta = SessionMeta::read(&dir).map_err(unread)?;
     if meta.provider != provider {
         return Err(gap(ResumeGap::OtherProvider { provider: meta.provider }));
     }
-    let native: NativeSessionId = meta.native_session.ok_or_else(|| gap(ResumeGap::NoNativeSession))?;
-    *native_session = native;
-    task.parent.get_or_insert(session);
+    let native = match meta.native_session {
+        Some(native) => Some(native),
+        None => journal::native_session(&dir).map_err(unread)?,
+    };
+    let native = native.ok_or_else(|| gap(ResumeGap::NoNativeSession))?;
+    match (&mut task.request.resume, &task.journal) {
+        (Some(Resume::Id { native_session }), JournalChoice::Default | JournalChoice::At(_)) => {
+            *native_session = native;
+            task.continues = Some(session);
+        }
+        // A fork is another session, and a task without a lasting journal leaves that of the session as it is.
+        (Some(Resume::Id { native_session } | Resume::Fork { native_session }), _) => {
+            *native_session = native;
+            task.parent.get_or_insert(session);
+        }
+        (Some(Resume::Latest) | None, _) => {}
+    }
     Ok(())
+}
+
+/// Returns the session of ours that a task resumes or forks.
+fn own_session(task: &Task) -> Option<SessionId> {
+    match &task.request.resume {
+        Some(Resume::Id { native_session } | Resume::Fork { native_session }) => {
+            Some(SessionId::from(native_session.as_str())).filter(|id| is_ours(id.as_str()))
+        }
+        Some(Resume::Latest) | None => None,
+    }
+}
+
+/// Returns the data home with the sessions of a task.
+fn home(task: &Task) -> Result<Home, JournalError> {
+    match &task.journal {
+        JournalChoice::At(home) => Ok(home.clone()),
+        JournalChoice::None | JournalChoice::Default | JournalChoice::Temporary => Home::of(task.variables()),
+    }
 }
 
 /// Says whether an id has the form of ours: `s-20261115-083000123-000g40zz`. No agent that we know has ids like that.

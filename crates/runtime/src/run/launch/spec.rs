@@ -45,6 +45,7 @@ impl RunSpec {
             task.script = Some(task.cast.take(driver.name(), driver.name()));
         }
         // Before `completed`, which copies the request with the id in it.
+        resumed::settle(task).await?;
         resumed::translate(task, driver.name())?;
         let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
         let mut known = known_program(task, driver.manifest());
@@ -67,7 +68,8 @@ impl RunSpec {
         // If the caller or the settings chose a format, there is no second one to fall back to.
         let chosen = driver::chosen_format(task, &driver, task.streaming).is_some();
         let free = task.streaming == Streaming::On && !chosen;
-        let session = new_session_id(clock::wall(), host::random());
+        let session = task.continues.clone();
+        let session = session.unwrap_or_else(|| new_session_id(clock::wall(), host::random()));
         let invocations = invocations(task, &driver, &request, &known, free, &session)?;
         Ok(Box::new(Self { session, driver, request, known, invocations, free, replaced, succession }))
     }
@@ -136,7 +138,8 @@ fn continued(task: &Task, manifest: &Manifest) -> Option<SessionMeta> {
             Home::of(task.variables()).ok()?
         }
     };
-    installed::before(&home, task.parent.as_ref(), task.request.resume.as_ref(), manifest)
+    let before = task.continues.as_ref().or(task.parent.as_ref());
+    installed::before(&home, before, task.request.resume.as_ref(), manifest)
 }
 
 /// The largest image to send with the prompt. The agent can open a larger one itself.

@@ -1,4 +1,4 @@
-//! What a task may spend: the caller's limits, else those of the settings.
+//! The limits of a task's spending: the caller's limits, else those of the settings.
 
 use bowline_engine::budget::Amounts;
 

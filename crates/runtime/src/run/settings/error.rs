@@ -15,11 +15,11 @@ pub struct ConfigError {
     pub at: Option<(usize, usize)>,
     /// The line as it stands there.
     pub line: Option<Box<str>>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What was expected, or what to try.
+    /// The expected value, or a step to try.
     pub hint: Option<String>,
-    /// What caused it, where that is another error.
+    /// The cause, if that is another error.
     pub cause: Option<ConfigCause>,
 }
 

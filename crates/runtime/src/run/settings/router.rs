@@ -53,7 +53,7 @@ pub struct RouterEntry {
     pub line: usize,
     /// The owner of the file that defines it.
     pub owner: FileOwner,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Whether it may be chosen.
     pub enabled: bool,
@@ -77,7 +77,7 @@ pub struct RouterEntry {
     pub sampling: Sampling,
     /// The price of a thousand tokens, in US dollars.
     pub cost_per_1k: Option<f64>,
-    /// What it cannot do.
+    /// The options that it cannot honour.
     pub lacks: Lacks,
     /// Models by hint.
     pub models: BTreeMap<String, String>,
@@ -107,7 +107,7 @@ pub struct Lacks {
     pub max_context: Option<u64>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// An agent that Bowline knows by this name, and its program where it is not the usual one.
@@ -153,11 +153,11 @@ pub struct Routing {
     pub shortens: bool,
     /// Which part is left out then.
     pub truncation: Option<Truncation>,
-    /// What a hint asks for besides a model.
+    /// The requirements of a hint besides a model.
     pub hints: BTreeMap<String, HintTuning>,
 }
 
-/// What a hint asks for besides a model.
+/// The requirements of a hint besides a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HintTuning {
     /// How long the answer may be, in tokens.

@@ -244,6 +244,7 @@ impl Task {
             binary: self.binary.clone(),
             profile: self.profile.clone(),
             parent: self.parent.clone(),
+            continues: None,
             notices: self.notices.clone(),
             not_text: self.not_text.clone(),
             format: self.format.clone(),

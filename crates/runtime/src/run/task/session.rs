@@ -14,8 +14,12 @@ impl Task {
     /// Resumes an earlier session of the agent. If the agent begins a new session instead, the turn fails.
     ///
     /// The id is the agent's own ([`Record::native_session`](crate::Record::native_session)), or that of a Bowline session in
-    /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline id that cannot be resumed is
-    /// [`Error::NotResumable`](crate::Error::NotResumable), and nothing is started.
+    /// the same data home ([`Turn::session`](crate::Turn::session)). A Bowline session goes on under its id: the run appends to
+    /// its journal, and events and turns are numbered behind those on file. The record and the events of the turn are those of
+    /// this run. With the agent's own id the run is a session of its own, and so is one without a lasting journal.
+    ///
+    /// A Bowline session that cannot be resumed, or whose runner lives, is [`Error::NotResumable`](crate::Error::NotResumable),
+    /// and nothing is started. [`Error::Journal`](crate::Error::Journal) reports a session that a newer version wrote.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -25,7 +29,7 @@ impl Task {
     /// # world.provider("claude", says("n-1"));
     /// let first = world.task("Read the parser").provider("claude").run().await?;
     /// let second = world.task("Now fix it").provider("claude").resume(first.session.as_str()).run().await?;
-    /// # assert_eq!(second.native_session, first.native_session);
+    /// assert_eq!(second.session, first.session);
     /// # Ok::<(), bowline::Error>(()) }).unwrap();
     /// ```
     pub fn resume(mut self, id: impl Into<NativeSessionId>) -> Self {

@@ -23,14 +23,14 @@ pub(crate) struct Actor {
     on_stop: OnStop,
     /// Until when the step in front waits. Kept here, because the wait may be given up and begun again.
     waits_until: Option<Instant>,
-    /// What happened and was not told yet.
+    /// Events that are not delivered yet.
     ready: VecDeque<AgentEvent>,
     over: bool,
     sender: mpsc::UnboundedSender<ActorOrder>,
     orders: mpsc::UnboundedReceiver<ActorOrder>,
 }
 
-/// What is done to the agent.
+/// An action on the agent.
 #[derive(Debug)]
 enum ActorOrder {
     Stop(Exit),

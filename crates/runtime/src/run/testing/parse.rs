@@ -1,4 +1,4 @@
-//! From the text of a script to its steps. What is wrong is said with the place where it stands.
+//! From the text of a script to its steps. An error names the place of the wrong part.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::{OnStop, Parts, Step};
 /// The dialect of the shorthands.
 const SHORTHAND: &str = "pi-events";
 
-/// What is wrong with a script: where, and what was expected there.
+/// A problem of a script: its place, and the expected part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: expected {expected}, found {found}")]
 pub struct ScriptError {
     /// Where: `step 3 of steps`, say. Steps are counted from 1.
     pub place: String,
-    /// What was expected there.
+    /// The expected part.
     pub expected: String,
-    /// What is there.
+    /// The part that was found.
     pub found: String,
 }
 

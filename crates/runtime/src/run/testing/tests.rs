@@ -1,5 +1,7 @@
 //! The test double, through the calls that embedders use.
 
+mod stints;
+
 use std::time::Duration;
 
 use bowline_protocol::kinds::Outcome;

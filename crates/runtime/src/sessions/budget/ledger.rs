@@ -27,7 +27,8 @@ pub struct Line {
     /// The session; absent for a task that leaves no trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// A random name if the session is absent, so that it is not counted twice.
+    /// The name of the run, so that it is not counted twice: a random one if the session is absent, that of the stint if the
+    /// session has earlier ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The provider.
@@ -53,12 +54,25 @@ pub struct Line {
 impl Line {
     /// Returns the name of the run.
     pub(super) fn id(&self) -> Option<&str> {
-        self.session.as_ref().map(SessionId::as_str).or(self.run.as_deref())
+        self.run.as_deref().or(self.session.as_ref().map(SessionId::as_str))
     }
 
     pub(super) fn amounts(&self) -> Amounts {
         Amounts { cost: self.cost_usd, tokens: Some(self.tokens), time: None }
     }
+}
+
+/// Separates a session's id from the number of the first event of a stint. Ids do not contain it.
+const STINT_MARK: char = '+';
+
+/// Returns the name of a stint; none for the first one of a session, whose name is the session's id.
+pub(super) fn stint_name(session: &SessionId, first_seq: u64) -> Option<String> {
+    (first_seq > 1).then(|| format!("{session}{STINT_MARK}{first_seq}"))
+}
+
+/// Returns the id of the session in the name of a run.
+pub(super) fn session_of(name: &str) -> &str {
+    name.split(STINT_MARK).next().unwrap_or(name)
 }
 
 /// The files.

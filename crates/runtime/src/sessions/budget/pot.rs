@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 /// A budget that several tasks share: each task sees what the others use, and all of them stop when a limit is reached.
 ///
-/// The limits are those of the pot ([`Pot::max_cost`], [`Pot::max_tokens`]) and those of each task; the stricter one counts. What
-/// finished tasks used stays in the pot. A task that joins a used-up pot starts nothing:
+/// The limits are those of the pot ([`Pot::max_cost`], [`Pot::max_tokens`]) and those of each task; the stricter one counts. The usage
+/// of finished tasks stays in the pot. A task that joins a used-up pot starts nothing:
 ///
 /// ```
 /// # async fn example() -> Result<(), bowline::Error> {
@@ -34,14 +34,14 @@ pub struct Pot {
     limits: Amounts,
 }
 
-/// What the tasks of a pot have used.
+/// The usage of the tasks of a pot.
 #[derive(Debug, Default)]
 struct Accounts {
     /// The number of the next task.
     next: u64,
-    /// What the tasks used that are over.
+    /// The usage of finished tasks.
     ended: Amounts,
-    /// What each of the others has used so far.
+    /// The usage of each running task so far.
     open: BTreeMap<u64, Amounts>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Share {
     seat: Arc<Seat>,
     news: watch::Receiver<Accounts>,
     limits: Amounts,
-    /// What earlier attempts of the task used.
+    /// The usage of earlier attempts of the task.
     before: Amounts,
 }
 
@@ -129,7 +129,7 @@ impl Share {
             false
         });
         let mut news = accounts.subscribe();
-        // What others used before this task began is news to it.
+        // The usage of other tasks before this one began is news to it.
         news.mark_changed();
         Self { seat: Arc::new(Seat { accounts, number }), news, limits, before: Amounts::default() }
     }

@@ -12,7 +12,7 @@ use bowline_engine::Run;
 use bowline_engine::budget::{Amounts, BudgetScope};
 use bowline_protocol::Millis;
 
-use super::ledger::{Ledger, Line, Tally};
+use super::ledger::{Ledger, Line, Tally, session_of};
 use super::today;
 use crate::sessions::journal::Home;
 use crate::system::clock;
@@ -44,6 +44,11 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn new(ledger: Ledger, line: Line, tallies: Vec<(BudgetScope, Tally, Amounts)>) -> Self {
         Self { ledger, line, lock: None, tallies, next: PAUSE, due: false, trouble: None }
+    }
+
+    /// Returns its line, to name it before the first update.
+    pub(super) fn line(&mut self) -> &mut Line {
+        &mut self.line
     }
 
     /// Returns when the next update is due.
@@ -152,7 +157,7 @@ pub(crate) fn is_being_spent(home: &Home) -> bool {
 /// Writes the lines of killed runs without a journal. The sessions in the list have a journal, and are repaired from it.
 pub(crate) fn sweep(home: &Home, unfinished: &HashSet<String>) -> io::Result<()> {
     let ledger = Ledger::of(home);
-    for id in ledger.running_ids()?.into_iter().filter(|id| !unfinished.contains(id)) {
+    for id in ledger.running_ids()?.into_iter().filter(|id| !unfinished.contains(session_of(id))) {
         let lock = match File::open(ledger.running_lock(&id)) {
             Ok(lock) if lock.try_lock().is_err() => continue,
             Ok(lock) => Some(lock),

@@ -38,7 +38,7 @@ impl Append {
         Ok(Self { file: Arc::new(file), path, len: 0, reserved: 0, dirty: true, torn: false })
     }
 
-    /// Opens a file for repair.
+    /// Opens a file that may exist, for a repair or to go on with it.
     pub(super) fn open(path: PathBuf) -> Result<Self, JournalError> {
         let made = OpenOptions::new()
             .read(true)

@@ -1,4 +1,4 @@
-//! Reads the state of a session from its last events. The rest of the file may be long, and there may be many sessions.
+//! Reads the state of a session from its last events, those of its last stint. The rest of the file may be long, and there may be many sessions.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
@@ -7,6 +7,7 @@ use std::path::Path;
 use bowline_protocol::kinds::{EndReason, SessionState};
 use bowline_protocol::{Event, Kind};
 
+use super::stint::is_stint_start;
 use super::{EVENTS_FILE, JournalError};
 
 /// The number of bytes to read. The event that ends a session is the last one, and a short line.
@@ -43,6 +44,9 @@ pub(crate) fn of(dir: &Path) -> Result<Ending, JournalError> {
             ending.state = Some(changed.state);
         } else if let Kind::SessionEnded(ended) = event.kind {
             ending.reason = Some(ended.reason);
+        } else if is_stint_start(&event) {
+            // The session was resumed: the end before this event is that of an earlier stint.
+            ending = Ending { state: Some(SessionState::Starting), reason: None };
         }
     }
     if ending.state.is_none() && length > TAIL {

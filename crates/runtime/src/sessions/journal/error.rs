@@ -17,7 +17,7 @@ pub enum JournalError {
         /// The quota in bytes.
         limit: u64,
     },
-    /// The disk, or the user's share of it, is full. What was on file before is intact.
+    /// The disk, or the user's share of it, is full. Earlier content is intact.
     #[error("the disk is full: {} could not grow", path.display())]
     DiskFull {
         /// The file that could not grow.
@@ -42,10 +42,12 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Another process writes this session.
-    #[error("{} belongs to a runner that is alive", path.display())]
+    #[error("{} is in use by {}", path.display(), holder(*pid))]
     Locked {
         /// The session's directory.
         path: PathBuf,
+        /// The process id of its runner. None if the runner is dead, and another process cleans up after it.
+        pid: Option<u32>,
     },
     /// A session with that id exists.
     #[error("{} exists already", path.display())]
@@ -155,6 +157,14 @@ pub enum HomeProblem {
     },
 }
 
+/// Describes the process that holds the lock of a session.
+fn holder(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("its runner, process {pid}"),
+        None => "another process, which cleans up after a killed runner".to_owned(),
+    }
+}
+
 impl JournalError {
     /// Converts an error of the system.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
@@ -212,7 +222,8 @@ impl JournalError {
             Self::UnsafeHome { problem: HomeProblem::Owner { .. }, .. } => {
                 Some("set BOWLINE_HOME to a directory of your own, or run this as its owner".to_owned())
             }
-            Self::Locked { .. } => Some("wait for its end, or stop it first".to_owned()),
+            Self::Locked { pid: Some(_), .. } => Some("wait until it ends, or stop it first".to_owned()),
+            Self::Locked { pid: None, .. } => Some("try again in a few seconds".to_owned()),
             Self::NewerFormat { .. } => Some("update bowline".to_owned()),
             Self::Damaged { .. } => Some(
                 "its raw files are kept as they are; a session goes on by the agent's own name for it, too"

@@ -231,7 +231,7 @@ pub struct Sessions {
 pub struct SessionEntry {
     /// Its directory.
     pub dir: PathBuf,
-    /// What it is.
+    /// Its metadata.
     pub meta: SessionMeta,
 }
 

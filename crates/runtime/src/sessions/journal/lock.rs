@@ -1,16 +1,17 @@
 //! The lock of a living runner, on `events.jsonl`, which only the runner writes. The kernel releases it when the runner ends.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::append::Append;
-use super::{EVENTS_FILE, JournalError};
+use super::{EVENTS_FILE, JournalError, SessionMeta};
 
 /// Held until it is dropped. Children do not inherit it: exec closes the descriptor.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     file: Arc<File>,
 }
 
@@ -21,12 +22,33 @@ const PAUSE: Duration = Duration::from_millis(2);
 impl Lock {
     /// Takes the lock of a session's directory, or returns that another process holds it.
     pub(super) fn take(dir: &Path, events: &Append) -> Result<Self, JournalError> {
-        let file = events.file();
+        Self::take_file(dir, events.file())
+    }
+
+    /// Takes the lock of a directory that exists; none if it does not. A directory without events gets an empty file.
+    pub(super) fn hold(dir: &Path) -> Result<Option<Self>, JournalError> {
+        let path = dir.join(EVENTS_FILE);
+        let opened =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = match opened {
+            Ok(file) => Arc::new(file),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(JournalError::io("open", &path, error)),
+        };
+        let lock = Self::take_file(dir, file)?;
+        // `Registry::remove` renames the directory under the same lock. Then this file is no longer the one at the path.
+        let same = |now: &Metadata| {
+            lock.file.metadata().is_ok_and(|then| (then.dev(), then.ino()) == (now.dev(), now.ino()))
+        };
+        Ok(std::fs::metadata(&path).is_ok_and(|now| same(&now)).then_some(lock))
+    }
+
+    fn take_file(dir: &Path, file: Arc<File>) -> Result<Self, JournalError> {
         for attempt in 1.. {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { path: dir.to_owned() }),
+                Err(TryLockError::WouldBlock) => return Err(locked(dir)),
                 Err(TryLockError::Error(error)) => {
                     return Err(JournalError::io("lock", &dir.join(EVENTS_FILE), error));
                 }
@@ -60,6 +82,13 @@ impl Drop for Lock {
     fn drop(&mut self) {
         free(&self.file);
     }
+}
+
+/// Returns the error of a directory whose lock is held. Its runner may be dead, while another process cleans up after it.
+pub(super) fn locked(dir: &Path) -> JournalError {
+    let runner = SessionMeta::read(dir).ok().and_then(|meta| meta.runner);
+    let pid = runner.filter(|runner| runner.is_there()).map(|runner| runner.pid);
+    JournalError::Locked { path: dir.to_owned(), pid }
 }
 
 /// Releases a lock. Closing alone does not, while a child of another thread is between fork and exec.

@@ -14,7 +14,9 @@ use super::{JournalError, META_FILE, lock};
 use crate::system::clock::BootMoment;
 
 /// The version of the session directory that this crate writes.
-pub const META_FORMAT: u32 = 1;
+///
+/// Format 2: a journal may have several stints, one after the other.
+pub const META_FORMAT: u32 = 2;
 
 /// The description of a session: the content of `session.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,7 +42,7 @@ pub struct SessionMeta {
     /// The dialect that decodes the output of its first process. Each `process_spawned` event names its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// What the session can do.
+    /// The capabilities of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Box<Capabilities>>,
     /// The working directory. Text: a path that is not UTF-8 has its strange bytes replaced.

@@ -31,6 +31,13 @@ impl Records {
         Self { path, file: None, waiting: Vec::new() }
     }
 
+    /// Goes on with an index that a repair left valid. A missing one begins with the first byte.
+    pub(super) fn open(path: PathBuf) -> Result<Self, JournalError> {
+        let is_begun = std::fs::metadata(&path).is_ok_and(|found| found.len() > 0);
+        let file = is_begun.then(|| Append::open(path.clone())).transpose()?;
+        Ok(Self { path, file, waiting: Vec::new() })
+    }
+
     /// Returns the length of the index, including the buffer.
     pub(super) fn len(&self) -> u64 {
         self.file.as_ref().map_or(0, Append::len) + self.waiting.len() as u64

@@ -9,7 +9,8 @@ use std::fs::File;
 use std::path::Path;
 
 use bowline_protocol::kinds::{
-    ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, SessionEnded, SessionState, TurnEnded,
+    ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, ResumeAnswer, SessionEnded, SessionState,
+    TurnEnded,
 };
 use bowline_protocol::{
     ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, EventWriter, FORMAT_VERSION, Failure,
@@ -20,9 +21,10 @@ use bowline_providers::usage;
 use super::append::{Append, create_private};
 use super::index::{self, IndexRecord, LONGEST};
 use super::lock::Lock;
+use super::stint::is_stint_start;
 use super::{
-    EVENTS_FILE, INDEX_FILE, Index, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name, raw_path,
-    slot_of, unfinished, update_meta,
+    EVENTS_FILE, INDEX_FILE, Index, JournalEnd, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name,
+    raw_path, slot_of, unfinished, update_meta,
 };
 
 /// The file for complete lines that are invalid.
@@ -81,22 +83,35 @@ impl Repaired {
 
 /// Repairs a session's directory. Fails while its runner lives.
 pub fn repair(dir: &Path, now: Timestamp) -> Result<Repaired, JournalError> {
-    repair_leaving(dir, now, Vec::new(), |_| ())
+    // Before the lock, which creates a file: a directory of a newer version is left as it is.
+    SessionMeta::read(dir)?;
+    let Some(lock) = Lock::hold(dir)? else { return Err(JournalError::NoSession { path: dir.to_owned() }) };
+    repair_leaving(dir, &lock, now, Vec::new(), |_| ())
 }
 
-/// The same, for a session with processes that could not be ended. `last` runs under the lock, before the session counts as
-/// over.
+/// The same under a lock that the caller holds, for a session with processes that could not be ended. `last` runs before the
+/// session counts as over.
 pub(crate) fn repair_leaving(
     dir: &Path,
+    lock: &Lock,
     now: Timestamp,
     leaked: Vec<ProcessLeaked>,
     last: impl FnOnce(&SessionMeta),
 ) -> Result<Repaired, JournalError> {
+    repair_locked(dir, lock, now, leaked, last).map(|end| end.repaired)
+}
+
+/// Repairs a directory, and returns where its journal ends.
+pub(super) fn repair_locked(
+    dir: &Path,
+    _lock: &Lock,
+    now: Timestamp,
+    leaked: Vec<ProcessLeaked>,
+    last: impl FnOnce(&SessionMeta),
+) -> Result<JournalEnd, JournalError> {
+    // Under the lock: until it was free, its runner may have written.
     let meta = SessionMeta::read(dir)?;
     let mut events = Append::open(dir.join(EVENTS_FILE))?;
-    let _lock = Lock::take(dir, &events)?;
-    // The file may have grown until the lock was free.
-    events.measure()?;
     let mut index = Append::open(dir.join(INDEX_FILE))?;
     let told = JournalSummary::read(dir)?;
     let (understood, indexed) = read_index(dir)?;
@@ -106,18 +121,23 @@ pub(crate) fn repair_leaving(
         cut_index: index.len() - understood,
         ..Repaired::default()
     };
+    let mut raw_lens = [0; RAW_FILES.len()];
     for file in RAW_FILES {
         let (len, indexed) = (raw_len(dir, file)?, indexed[slot_of(file)]);
+        let raw_len = &mut raw_lens[slot_of(file)];
         let needed = indexed.max(told.spans[slot_of(file)]);
         if needed > len {
             report.missing.push(RawSpan { file, start: len, end: needed });
         }
+        *raw_len = len.max(needed);
         if len.max(needed) > indexed {
             report.unindexed.push(RawSpan { file, start: indexed, end: len.max(needed) });
         }
     }
     let (was_open, end, state) = (!told.ended, told.end, told.final_state());
     let (native, version) = (told.native.clone(), told.version.clone());
+    let next_turn = told.turn.map_or(1, |turn| turn.saturating_add(1));
+    let (mut reason, last_seq) = (told.reason, told.last_seq);
     let gap = report.has_gap().then(|| report.gap());
     report.appended = told.endings(&meta.id, now, gap, leaked);
 
@@ -137,12 +157,14 @@ pub(crate) fn repair_leaving(
         index.replace_tail(understood, &records)?;
     }
     // The runner may have been killed between its last event and the state.
+    let mut native_session = meta.native_session.clone();
     if was_open || !meta::is_final(meta.state) {
-        update_meta(dir, |meta| {
+        let changed = update_meta(dir, |meta| {
             meta.state = state;
             meta.native_session = native.or(meta.native_session.take());
             meta.provider_version = version.or(meta.provider_version.take());
         })?;
+        native_session = changed.native_session;
     }
     // Before the mark is removed: if this process is killed here, the next repair runs `last` again.
     last(&meta);
@@ -153,7 +175,16 @@ pub(crate) fn repair_leaving(
         }
         meta::sync_dir(dir)?;
     }
-    Ok(report)
+    if was_open && !report.appended.is_empty() {
+        reason = Some(EndReason::Lost);
+    }
+    let next_seq = last_seq + report.appended.len() as u64 + 1;
+    Ok(JournalEnd { next_seq, next_turn, native_session, reason, repaired: report, raw_lens })
+}
+
+/// Reads the agent's own id of a session from its events: a killed runner did not write it to `session.json`.
+pub(crate) fn native_session(dir: &Path) -> Result<Option<NativeSessionId>, JournalError> {
+    Ok(JournalSummary::read(dir)?.native)
 }
 
 /// A summary of the valid events on file.
@@ -170,10 +201,14 @@ struct JournalSummary {
     count: usage::Count,
     said_chars: u64,
     ended: bool,
+    /// How the last stint that ended did so.
+    reason: Option<EndReason>,
     /// The last reported state.
     state: Option<SessionState>,
     /// The agent's own session id.
     native: Option<NativeSessionId>,
+    /// The same before the last stint.
+    native_before: Option<NativeSessionId>,
     /// The version that the program reported, else the known one.
     version: Option<String>,
     approvals: Vec<ApprovalId>,
@@ -206,6 +241,14 @@ impl JournalSummary {
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "only what begins and ends something matters here")]
     fn take(&mut self, event: Event) {
+        if is_stint_start(&event) {
+            // Another process of the agent: nothing that an earlier stint left open is its own.
+            (self.ended, self.turn_is_open, self.count) = (false, false, usage::Count::default());
+            self.native_before.clone_from(&self.native);
+            self.approvals.clear();
+            self.tools.clear();
+            self.tasks.clear();
+        }
         self.last_seq = event.seq;
         self.turn = event.turn.or(self.turn);
         if let Some(span) = event.raw {
@@ -223,11 +266,15 @@ impl JournalSummary {
             }
             Kind::UsageReported(report) => self.count.report(&report),
             Kind::TextDelta(delta) => self.said_chars += delta.text.chars().count() as u64,
-            Kind::SessionEnded(_) => self.ended = true,
+            Kind::SessionEnded(ended) => (self.ended, self.reason) = (true, Some(ended.reason)),
             Kind::SessionStateChanged(changed) => self.state = Some(changed.state),
             Kind::SessionStarted(started) => {
                 self.native = started.native_session.or(self.native.take());
                 self.version = started.version.or(self.version.take());
+            }
+            // The agent began another session than that of the earlier stints. Theirs is still the one to resume.
+            Kind::ResumeAnswered(resumed) if resumed.answer == ResumeAnswer::Rejected => {
+                self.native = self.native_before.clone().or(self.native.take());
             }
             Kind::ApprovalAsked(asked) => self.approvals.push(asked.id),
             Kind::ApprovalDecided(decided) => self.approvals.retain(|id| *id != decided.id),

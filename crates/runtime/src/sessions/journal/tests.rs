@@ -266,8 +266,8 @@ fn newer_directories_are_left_alone() {
     let home = tempfile::tempdir().expect("a directory");
     let dir = writer(home.path(), Options::default()).dir().to_owned();
     let path = dir.join(META_FILE);
-    std::fs::write(&path, r#"{"format":2,"all":"else is new"}"#).expect("writes");
-    assert!(matches!(SessionMeta::read(&dir), Err(JournalError::NewerFormat { found: 2, known: 1, .. })));
+    std::fs::write(&path, r#"{"format":3,"all":"else is new"}"#).expect("writes");
+    assert!(matches!(SessionMeta::read(&dir), Err(JournalError::NewerFormat { found: 3, known: 2, .. })));
     assert!(matches!(repair(&dir, now()), Err(JournalError::NewerFormat { .. })));
 }
 

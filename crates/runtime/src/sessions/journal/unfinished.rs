@@ -34,6 +34,11 @@ pub(super) fn mark(dir: &Path) -> Result<(), JournalError> {
     create_private(&path).map(drop)
 }
 
+/// Returns whether a session is marked as unfinished.
+pub(crate) fn is_marked(dir: &Path) -> bool {
+    path(dir).is_some_and(|path| path.exists())
+}
+
 /// Removes the mark of a session.
 pub(crate) fn unmark(dir: &Path) -> Result<(), JournalError> {
     let Some(path) = path(dir) else { return Ok(()) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bowline_protocol::kinds::Gap;
-use bowline_protocol::{Event, EventWriter, FORMAT_VERSION, Kind, RawFile, RawSpan, Source};
+use bowline_protocol::{Event, EventWriter, FORMAT_VERSION, Kind, RawFile, RawSpan, Source, Timestamp};
 
 use super::append::Append;
 use super::index::{LONGEST, RECORD};
@@ -14,8 +14,10 @@ use super::lock::Lock;
 use super::mask::MaskedStream;
 use super::meta::{self, Durability};
 use super::records::Records;
+use super::repair::repair_locked;
 use super::{
-    EVENTS_FILE, Home, INDEX_FILE, JournalError, Mask, RAW_FILES, SessionMeta, raw_path, slot_of, unfinished,
+    EVENTS_FILE, Home, INDEX_FILE, JournalEnd, JournalError, META_FORMAT, Mask, RAW_FILES, Runner,
+    SessionMeta, raw_path, slot_of, unfinished,
 };
 
 /// Options of a journal.
@@ -96,6 +98,80 @@ impl Writer {
             is_new: true,
             _lock: lock,
         })
+    }
+
+    /// Opens the directory of a session that is over, or whose runner was killed, to append another stint.
+    ///
+    /// Takes the lock, and fails with [`JournalError::Locked`] while a runner lives. Repairs the directory as [`repair`](super::repair)
+    /// does. `change` describes the new stint in `session.json`, whose format becomes [`META_FORMAT`]: a version that does
+    /// not know stints then leaves the directory alone. Returns where the numbering of events, turns and bytes goes on.
+    ///
+    /// ```
+    /// use bowline::journal::{Home, Options, SessionMeta, Writer};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let home = Home::at(dir.path());
+    /// let now = "2026-11-15T08:30:00.123Z".parse().expect("a time");
+    /// let first = Writer::create(&home, SessionMeta::new("s-1".into(), "claude", now), Options::default())?;
+    /// let dir = first.dir().to_owned();
+    /// assert!(Writer::open(&dir, Options::default(), now, |_| ()).is_err(), "its runner lives");
+    /// first.close()?;
+    /// let (second, end) = Writer::open(&dir, Options::default(), now, |meta| meta.label = Some("again".to_owned()))?;
+    /// assert_eq!((second.last_seq() + 1, end.next_turn), (end.next_seq, 1));
+    /// # Ok::<(), bowline::journal::JournalError>(())
+    /// ```
+    pub fn open(
+        dir: &Path,
+        options: Options,
+        now: Timestamp,
+        change: impl FnOnce(&mut SessionMeta),
+    ) -> Result<(Self, JournalEnd), JournalError> {
+        // Before the lock, which creates a file: a directory of a newer version is left as it is.
+        SessionMeta::read(dir)?;
+        let Some(lock) = Lock::hold(dir)? else {
+            return Err(JournalError::NoSession { path: dir.to_owned() });
+        };
+        let end = repair_locked(dir, &lock, now, Vec::new(), |_| ())?;
+        let mut events = Append::open(dir.join(EVENTS_FILE))?;
+        let mut raw = [const { None }; RAW_FILES.len()];
+        for file in RAW_FILES {
+            let path = raw_path(dir, file);
+            if path.exists() {
+                let file_end = Append::open(path)?;
+                let stream = Raw {
+                    file: file_end,
+                    masked: MaskedStream::default(),
+                    held_since: SystemTime::UNIX_EPOCH,
+                };
+                raw[slot_of(file)] = Some(stream);
+            }
+        }
+        let index = Records::open(dir.join(INDEX_FILE))?;
+        events.reserve(RESERVE)?;
+        // In the order of `create`: lock, mark, description. Killed in between, the next repair finds a session that is over.
+        unfinished::mark(dir)?;
+        let meta = meta::update_meta(dir, |meta| {
+            meta.format = META_FORMAT;
+            meta.runner = Some(Runner::current());
+            // The mark was for an earlier runner.
+            meta.abort = None;
+            change(meta);
+        })?;
+        let writer = Self {
+            dir: dir.to_owned(),
+            meta,
+            options,
+            raw,
+            index,
+            events,
+            last_seq: end.next_seq - 1,
+            lines: EventWriter::default(),
+            buffer: Vec::new(),
+            dir_dirty: true,
+            is_new: false,
+            _lock: lock,
+        };
+        Ok((writer, end))
     }
 
     /// Returns the session's directory.

@@ -51,9 +51,10 @@ impl Registry {
         if !std::fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir()) {
             return Err(JournalError::NoSession { path: dir }.into());
         }
-        if journal::is_live(&dir)? {
-            return Err(JournalError::Locked { path: dir }.into());
-        }
+        // Held until the directory is gone: a resume must not begin in between.
+        let Some(_lock) = journal::hold(&dir)? else {
+            return Err(JournalError::NoSession { path: dir }.into());
+        };
         lost::end_of_session(&dir).await?;
         // Rename it first to a name that no list shows: an interrupted removal then leaves no half session.
         let gone = dir.with_file_name(format!(".removed-{}", session.as_str()));

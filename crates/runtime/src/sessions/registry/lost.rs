@@ -1,7 +1,8 @@
 //! Sessions whose runner was killed: the next runner cleans up after it.
 //!
-//! The lock decides: it is free when the runner is gone, and no other runner ever takes it again. Two processes that clean up
-//! at once do the same, one after the other; the second finds nothing to do.
+//! The lock decides: it is free when the runner is gone. The process that cleans up holds it from the first step to the last,
+//! because a new runner may resume the session at any time: its agent has the same session id, and must not be ended. Two
+//! processes that clean up at once do so one after the other; the second finds nothing to do.
 
 use std::io;
 use std::path::Path;
@@ -61,12 +62,33 @@ impl Registry {
     }
 }
 
+/// Cleans up after the killed runner of a session that is about to be resumed. Does nothing if no runner was killed.
+pub(crate) async fn settle_before_resume(
+    dir: &Path,
+    prices: &[Row],
+    variables: &Surroundings,
+) -> Result<(), RegistryError> {
+    if unfinished::is_marked(dir) && !journal::is_live(dir)? {
+        settle(dir, prices, variables).await?;
+    }
+    Ok(())
+}
+
 /// Cleans up one session.
 async fn settle(
     dir: &Path,
     prices: &[Row],
     variables: &Surroundings,
 ) -> Result<Option<SessionId>, RegistryError> {
+    // Without a directory, only the mark is left.
+    let Some(lock) = journal::hold(dir)? else {
+        unfinished::unmark(dir)?;
+        return Ok(None);
+    };
+    // Another process may have cleaned up, or resumed and ended the session, until the lock was free.
+    if !unfinished::is_marked(dir) {
+        return Ok(None);
+    }
     // First, because these files may have secrets: an error further below must not keep them on disk.
     let files = dir.join(SIDE_FILES);
     match std::fs::remove_dir_all(&files) {
@@ -93,7 +115,7 @@ async fn settle(
     if let Some(container) = &meta.container {
         leaked.extend(end_inside(&meta, container, variables).await?);
     }
-    journal::repair_leaving(dir, clock::wall(), leaked, |meta| {
+    journal::repair_leaving(dir, &lock, clock::wall(), leaked, |meta| {
         if let Err(error) = budget::settle(dir, meta, prices, variables.home().as_deref()) {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(dir = %dir.display(), error, "what a killed runner spent is not written down");

@@ -3,6 +3,7 @@
 use bowline_protocol::{Category, Code, Timestamp};
 
 use super::*;
+use crate::sessions::journal::{Options, Writer};
 use crate::system::clock::BootMoment;
 
 /// Three clocks that went on by so many seconds.
@@ -90,6 +91,14 @@ async fn an_overdue_run_fails_with_a_timeout() {
     assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
 }
 
+/// Makes a journal whose time limit passed while its runner did not look.
+fn forgotten_session(home: &Home) -> Writer {
+    let mut meta = SessionMeta::new(SessionId::from("s-forgotten"), "claude", Timestamp::EPOCH);
+    meta.limit_ms = Some(Millis(1000));
+    meta.registered_up = BootMoment::now().map(|now| BootMoment { up_ms: Millis(0), ..now });
+    Writer::create(home, meta, Options::default()).unwrap()
+}
+
 /// A clock that is told by the test: time passes as fast as it is looked at.
 #[tokio::test]
 async fn everything_is_looked_at_once_a_minute() {
@@ -98,15 +107,7 @@ async fn everything_is_looked_at_once_a_minute() {
     let turn = world.task("Do it").provider("claude").script(hangs).start().await.unwrap();
     // The first look is over: it would make this round wait for the next.
     assert!(settled(Duration::from_secs(30)));
-    let mut meta = SessionMeta::new(SessionId::from("s-forgotten"), "claude", Timestamp::EPOCH);
-    meta.limit_ms = Some(Millis(1000));
-    meta.registered_up = BootMoment::now().map(|now| BootMoment { up_ms: Millis(0), ..now });
-    let forgotten = crate::sessions::journal::Writer::create(
-        &world.home(),
-        meta,
-        crate::sessions::journal::Options::default(),
-    )
-    .unwrap();
+    let forgotten = forgotten_session(&world.home());
     let is_marked = || SessionMeta::read(forgotten.dir()).unwrap().abort.is_some();
     let began = Clocks::now();
     let mut up = Duration::ZERO;
@@ -137,15 +138,7 @@ async fn a_session_that_its_runner_forgot_is_ended_by_the_next() {
     let world = crate::run::testing::world();
     let hangs = crate::run::testing::script(r#"{"steps": [{"say": "Half"}, {"hang": true}]}"#);
     let turn = world.task("Do it").provider("claude").script(hangs).start().await.unwrap();
-    let mut meta = SessionMeta::new(SessionId::from("s-forgotten"), "claude", Timestamp::EPOCH);
-    meta.limit_ms = Some(Millis(1000));
-    meta.registered_up = BootMoment::now().map(|now| BootMoment { up_ms: Millis(0), ..now });
-    let forgotten = crate::sessions::journal::Writer::create(
-        &world.home(),
-        meta,
-        crate::sessions::journal::Options::default(),
-    )
-    .unwrap();
+    let forgotten = forgotten_session(&world.home());
     let until = clock::instant() + Duration::from_secs(60);
     while SessionMeta::read(forgotten.dir()).unwrap().abort.is_none() {
         assert!(clock::instant() < until, "nobody marked it");

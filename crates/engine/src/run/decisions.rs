@@ -1,0 +1,280 @@
+//! Requests of the agent on their way to a decision: decided, written down, synced, and only then sent.
+//!
+//! ```text
+//!                ┌─ by the mode ──────────────────┐
+//! approval_asked ┼─ by a person, or its deadline ─┼─> approval_decided, Sync ──synced──> the dialect sends it
+//!                │                                │                       └─ the process ends first: never sent
+//!                ├─ the run is being stopped ─────┘
+//!                └─ withdrawn by the agent, or left open by the end of the process: decided as `withdrawn`
+//! ```
+//!
+//! No watchdog and no budget counts the time in which a person is waited for.
+//!
+//! An agent never acts on a decision that a crash could lose.
+
+use std::collections::VecDeque;
+
+use bowline_protocol::kinds::{ApprovalDecided, Level, Notice, SessionState};
+use bowline_protocol::{ApprovalId, Decider, Decision, EnforcedBy, Kind, Millis, Timestamp};
+use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest, Sent};
+
+use super::values::{Approver, DecisionRefused, OrderId, SyncId};
+use super::{Now, Run, RunAction, RunPhase, RunStep};
+use crate::approvals::{decide_by_mode, is_offered, is_open_to_a_person};
+
+/// How many open approvals are remembered, so that an agent which only asks cannot fill the memory.
+const OPEN_AT_MOST: usize = 1024;
+
+/// The approvals of one process.
+#[derive(Debug, Default)]
+pub(super) struct Approvals {
+    /// Asked, and not decided.
+    open: Vec<ApprovalId>,
+    /// Open, and waiting for a person.
+    waiting: Vec<WaitingRequest>,
+    /// Since when a person is waited for without a pause.
+    waiting_since: Option<Millis>,
+    /// Decided, and not sent: the journal is being synced.
+    held: VecDeque<HeldDecision>,
+}
+
+/// A request that waits for a person.
+#[derive(Debug)]
+struct WaitingRequest {
+    request: DecisionRequest,
+    until: Option<Millis>,
+}
+
+/// A decision that waits for the sync of its event.
+#[derive(Debug)]
+struct HeldDecision {
+    sync: SyncId,
+    approval: ApprovalId,
+    answer: ApprovalAnswer,
+}
+
+impl Approvals {
+    pub(super) fn asked(&mut self, approval: &ApprovalId) {
+        if self.open.len() < OPEN_AT_MOST {
+            self.open.push(approval.clone());
+        }
+    }
+
+    /// Handles that an approval is decided.
+    pub(super) fn decided(&mut self, approval: &ApprovalId) {
+        if let Some(place) = self.open.iter().position(|open| open == approval) {
+            self.open.remove(place);
+        }
+        self.waiting.retain(|waiting| waiting.request.approval != *approval);
+    }
+
+    /// Returns whether a person is waited for.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns when the first request is denied because nobody decided it.
+    pub(super) fn deadline(&self) -> Option<Millis> {
+        self.waiting.iter().filter_map(|waiting| waiting.until).min()
+    }
+
+    /// Returns whether the run has decided an approval and not sent the decision yet. If the agent then withdraws the request, that
+    /// is no second decision.
+    pub(super) fn is_held(&self, approval: &ApprovalId) -> bool {
+        self.held.iter().any(|held| held.approval == *approval)
+    }
+}
+
+impl Run {
+    /// Returns the approvals that wait for a person.
+    pub fn waiting_approvals(&self) -> impl Iterator<Item = &ApprovalId> {
+        self.approvals.waiting.iter().map(|waiting| &waiting.request.approval)
+    }
+
+    /// Returns when a request that is asked now is denied, if it waits for a person.
+    pub(super) fn approval_deadline(&self, now: Now) -> Option<Timestamp> {
+        let Approver::Person { deadline } = self.plan.approver else { return None };
+        let mode = self.plan.attempts[self.attempt].conversation.as_ref()?.permission;
+        deadline.filter(|_| is_open_to_a_person(mode)).map(|deadline| now.wall.after(deadline))
+    }
+
+    /// Decides requests of the agent, or leaves them to a person.
+    pub(super) fn decide(&mut self, requests: Vec<DecisionRequest>, now: Now, step: &mut RunStep) {
+        for request in requests {
+            // While the program is being stopped, it may begin nothing new. Some agents end a cancelled turn only when all their
+            // requests are answered.
+            let talk =
+                self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
+            let Some(talk) = talk else {
+                self.settle(request.approval, ApprovalAnswer::Deny, Decider::Host, None, now, step);
+                continue;
+            };
+            let mode = talk.permission;
+            let decision = decide_by_mode(&request, talk);
+            if let Approver::Person { deadline } = self.plan.approver
+                && decision.answer == ApprovalAnswer::Deny
+                && is_open_to_a_person(mode)
+            {
+                let until = deadline.map(|deadline| now.up.plus(deadline));
+                self.approvals.waiting.push(WaitingRequest { request, until });
+                continue;
+            }
+            if let Some(text) = decision.notice {
+                let notice = Notice { level: Level::Warn, text: text.to_owned(), code: None };
+                self.emit(Kind::Notice(notice), now, step);
+            }
+            let rule = Some(format!("permission_mode:{}", mode.as_str()));
+            self.settle(request.approval, decision.answer, Decider::Policy, rule, now, step);
+        }
+        self.update_waiting(now, step);
+    }
+
+    /// Handles a person's decision.
+    pub(super) fn decided_by_person(
+        &mut self,
+        order: OrderId,
+        approval: &ApprovalId,
+        answer: ApprovalAnswer,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == *approval);
+        let result = match waiting {
+            None => Err(DecisionRefused::NotOpen),
+            Some(waiting) if !is_offered(&waiting.request, answer) => Err(DecisionRefused::NotOffered),
+            Some(_) => {
+                self.settle(approval.clone(), answer, Decider::Human, None, now, step);
+                self.update_waiting(now, step);
+                Ok(())
+            }
+        };
+        step.actions.push(RunAction::Answer(order, result));
+    }
+
+    /// Denies the requests whose deadline has passed.
+    pub(super) fn deny_expired(&mut self, now: Now, step: &mut RunStep) {
+        let is_over = |waiting: &WaitingRequest| waiting.until.is_some_and(|until| now.up >= until);
+        self.deny_waiting(is_over, Decider::Timeout, now, step);
+    }
+
+    /// Denies all requests that wait for a person, because the run is being stopped.
+    pub(super) fn deny_for_stop(&mut self, now: Now, step: &mut RunStep) {
+        self.deny_waiting(|_| true, Decider::Host, now, step);
+    }
+
+    fn deny_waiting(
+        &mut self,
+        which: impl Fn(&WaitingRequest) -> bool,
+        by: Decider,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        let denied = self.approvals.waiting.iter().filter(|waiting| which(waiting));
+        let denied: Vec<ApprovalId> = denied.map(|waiting| waiting.request.approval.clone()).collect();
+        for approval in denied {
+            self.settle(approval, ApprovalAnswer::Deny, by, None, now, step);
+        }
+        self.update_waiting(now, step);
+    }
+
+    /// Writes a decision down, has it synced, and holds it back until then.
+    fn settle(
+        &mut self,
+        approval: ApprovalId,
+        answer: ApprovalAnswer,
+        by: Decider,
+        rule: Option<String>,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        self.emit_decision(&approval, meaning(answer), by, rule, now, step);
+        self.syncs.0 += 1;
+        let sync = self.syncs;
+        self.approvals.held.push_back(HeldDecision { sync, approval, answer });
+        // A later sync covers the earlier ones of the same step.
+        step.actions.retain(|action| !matches!(action, RunAction::Sync(_)));
+        step.actions.push(RunAction::Sync(sync));
+    }
+
+    /// Stops and starts the clocks: none of them runs while a person is waited for.
+    pub(super) fn update_waiting(&mut self, now: Now, step: &mut RunStep) {
+        match (self.approvals.is_waiting(), self.approvals.waiting_since) {
+            (true, None) => {
+                self.approvals.waiting_since = Some(now.up);
+                self.change_state(SessionState::WaitingForApproval, None, now, step);
+            }
+            (false, Some(since)) => {
+                self.approvals.waiting_since = None;
+                let waited = Millis(now.up.0.saturating_sub(since.0));
+                self.watch.skip(waited, now.up);
+                self.guard.skip(waited);
+                // A stop has its own state.
+                if self.phase == RunPhase::Running && self.ladder.is_none() {
+                    self.change_state(SessionState::Running, None, now, step);
+                }
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// Sends the decisions whose events are on disk now.
+    pub(super) fn synced(&mut self, sync: SyncId, now: Now, step: &mut RunStep) {
+        // Without its process, a decision stays in the journal only. It is held until the end of the attempt, so that the dialect's
+        // report about the open request is no second decision.
+        if self.phase != RunPhase::Running {
+            return;
+        }
+        while let Some(held) = self.approvals.held.pop_front_if(|held| held.sync <= sync) {
+            let sent = self.decoder.decide(&held.approval, held.answer, &self.moment, &mut self.drafts);
+            // The dialect reads its own line as well, and reports the decision in it a second time.
+            self.drafts
+                .retain(|draft| !matches!(&draft.kind, Kind::ApprovalDecided(it) if it.id == held.approval));
+            if let Sent::Cannot(why) = sent {
+                let text = format!("the decision on approval {} was not sent: {why}", held.approval);
+                self.emit(Kind::Notice(Notice { level: Level::Info, text, code: None }), now, step);
+            }
+            self.emit_decoded(now, step);
+        }
+        self.take_client_output(now, step);
+    }
+
+    /// Decides what the process left open. It can no longer act on it.
+    pub(super) fn withdraw_approvals(&mut self, now: Now, step: &mut RunStep) {
+        for approval in std::mem::take(&mut self.approvals.open) {
+            self.emit_decision(&approval, Decision::Deny, Decider::Withdrawn, None, now, step);
+        }
+        self.approvals.waiting.clear();
+        self.approvals.held.clear();
+        self.update_waiting(now, step);
+    }
+
+    fn emit_decision(
+        &mut self,
+        approval: &ApprovalId,
+        decision: Decision,
+        by: Decider,
+        rule: Option<String>,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        self.approvals.decided(approval);
+        let decided = ApprovalDecided {
+            id: approval.clone(),
+            decision,
+            by,
+            rule,
+            reason: None,
+            changed_input: None,
+            enforced_by: EnforcedBy::Agent,
+        };
+        self.emit(Kind::ApprovalDecided(decided), now, step);
+    }
+}
+
+fn meaning(answer: ApprovalAnswer) -> Decision {
+    match answer {
+        ApprovalAnswer::AllowOnce => Decision::Allow,
+        ApprovalAnswer::AllowForSession => Decision::AllowAlways,
+        ApprovalAnswer::Deny => Decision::Deny,
+    }
+}

@@ -1,0 +1,43 @@
+//! Requests of an agent that wait for a decision, and the decisions.
+//!
+//! A client only translates: it reports the request ([`Output::awaits_decision`](super::output::Output::awaits_decision)), and
+//! sends the decision of its caller when it gets it ([`Dialect::decide`](super::dialect::Dialect::decide)). The engine decides.
+
+use bowline_protocol::{ApprovalCategory, ApprovalId, OptionEffect, Risk};
+
+/// A request of the agent that waits until the caller has decided. The event [`ApprovalAsked`] with the same id precedes it.
+///
+/// [`ApprovalAsked`]: bowline_protocol::kinds::ApprovalAsked
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionRequest {
+    /// The id of the approval.
+    pub approval: ApprovalId,
+    /// The sort of action.
+    pub category: ApprovalCategory,
+    /// How much may go wrong.
+    pub risk: Risk,
+    /// The files that the action names. `None` if requests of this protocol do not name files.
+    pub paths: Option<Vec<String>>,
+    /// The effects of the answers that the agent offers. Empty if the request does not list them: then all are accepted.
+    pub offers: Vec<OptionEffect>,
+}
+
+/// The decision on a request, for the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalAnswer {
+    /// Do it, this time.
+    AllowOnce,
+    /// Do it, and do not ask for the same again in this session.
+    AllowForSession,
+    /// Do not do it, and continue with the turn.
+    Deny,
+}
+
+/// The result of handing something to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The bytes are in [`ClientOutput`](super::dialect::ClientOutput).
+    Done,
+    /// Nothing was sent, for this reason.
+    Cannot(&'static str),
+}
