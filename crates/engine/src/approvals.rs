@@ -10,7 +10,7 @@ use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest};
 
 /// The decision of a permission mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModeDecision {
     /// The answer.
     pub answer: ApprovalAnswer,
@@ -34,11 +34,11 @@ pub fn decide_by_mode(request: &DecisionRequest, talk: &Conversation) -> ModeDec
     };
     let (once, always) = (ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowForSession);
     let answer = match (allowed, talk.permission) {
-        (true, _) if is_offered(request, once) => once,
+        (true, _) if is_offered(request, &once) => once,
         // Only here "always", which may outlive this session in the agent's settings: the user has allowed everything.
-        (true, PermissionMode::Yolo) if is_offered(request, always) => always,
+        (true, PermissionMode::Yolo) if is_offered(request, &always) => always,
         // An agent that offers no fitting way to allow it is refused.
-        (true | false, _) => ApprovalAnswer::Deny,
+        (true | false, _) => ApprovalAnswer::DENY,
     };
     let notice = outside.filter(|_| talk.permission == PermissionMode::Edit);
     ModeDecision { answer, notice }
@@ -53,12 +53,13 @@ pub fn is_open_to_a_person(mode: PermissionMode) -> bool {
 }
 
 /// Returns whether the agent accepts an answer to its request. It can always be denied.
-pub fn is_offered(request: &DecisionRequest, answer: ApprovalAnswer) -> bool {
+pub fn is_offered(request: &DecisionRequest, answer: &ApprovalAnswer) -> bool {
     let accepts = |effect| request.offers.is_empty() || request.offers.contains(&effect);
     match answer {
         ApprovalAnswer::AllowOnce => accepts(OptionEffect::AllowOnce),
         ApprovalAnswer::AllowForSession => accepts(OptionEffect::AllowAlways),
-        ApprovalAnswer::Deny => true,
+        ApprovalAnswer::AllowChanged(_) => request.changeable && accepts(OptionEffect::AllowOnce),
+        ApprovalAnswer::Deny { .. } => true,
     }
 }
 

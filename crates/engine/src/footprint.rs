@@ -114,6 +114,8 @@ impl Footprint {
             | Kind::BackgroundTaskEnded(_)
             | Kind::ApprovalDecided(_)
             | Kind::QuestionAnswered(_)
+            | Kind::PromptQueued(_)
+            | Kind::PromptRemoved(_)
             | Kind::Status(_)
             | Kind::Retrying(_)
             | Kind::LimitReported(_)

@@ -82,6 +82,8 @@ pub struct Run {
     /// Why the run ended the program, once that is done.
     why: Option<StopCause>,
     process: AgentProcess,
+    /// Whether the client has closed the program's standard input.
+    hung_up: bool,
     survivors: Vec<Survivor>,
     left_behind: Vec<Survivor>,
     killed: Vec<Survivor>,
@@ -170,6 +172,7 @@ impl Run {
             ladder: None,
             why: None,
             process: AgentProcess::default(),
+            hung_up: false,
             survivors: Vec::new(),
             left_behind: Vec::new(),
             killed: Vec::new(),
@@ -338,6 +341,7 @@ impl Run {
     fn spawn(&mut self, now: Now, step: &mut RunStep) {
         self.phase = RunPhase::Spawning;
         self.process = AgentProcess::default();
+        self.hung_up = false;
         self.watch.set_limits(self.plan.attempts[self.attempt].limits);
         self.watch.spawning(now.up);
         self.guard.begins(now.up);

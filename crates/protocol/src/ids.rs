@@ -60,6 +60,8 @@ ids! {
     ApprovalId,
     /// Names one question to the user.
     QuestionId,
+    /// Names one prompt that a session accepted, from the acceptance to its end.
+    PromptId,
     /// Names one task that runs in the background.
     TaskId,
 }

@@ -104,6 +104,10 @@ kinds! {
     TurnStarted = "turn_started" in Turn,
     /// A turn ended; every turn that starts ends exactly once.
     TurnEnded = "turn_ended" in Turn,
+    /// The session accepted a prompt that the agent does not have yet.
+    PromptQueued = "prompt_queued" in Session,
+    /// A queued prompt left the queue; every one that is queued leaves it exactly once.
+    PromptRemoved = "prompt_removed" in Session,
     /// The conversation got a message on the user's side.
     UserMessage = "user_message" in Message,
     /// The agent said a piece of text.

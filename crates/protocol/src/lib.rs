@@ -25,7 +25,7 @@ pub use approval::{ApprovalCategory, ApprovalOption, Decider, Decision, Enforced
 pub use capabilities::{Approvals, Capabilities, PrFlow, ResumeSupport, StructuredEdits, UsageReports};
 pub use event::{Event, FORMAT_VERSION, RawFile, RawSpan, Source};
 pub use failure::{Category, Code, Exit, Failure};
-pub use ids::{ApprovalId, MessageId, NativeSessionId, QuestionId, SessionId, TaskId, ToolId};
+pub use ids::{ApprovalId, MessageId, NativeSessionId, PromptId, QuestionId, SessionId, TaskId, ToolId};
 pub use json::{Excerpt, Json};
 pub use kind::{Kind, Subject, UnknownKind};
 pub use line::{EventWriter, plain_json_prefix};

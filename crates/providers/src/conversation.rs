@@ -1,23 +1,23 @@
 //! The content of a conversation that a protocol carries: the client's side of a two-way dialect.
 //!
-//! One prompt, what it may do meanwhile, and what has to be chosen first. Nothing of it is an argument of the program.
+//! The first prompt, what the agent may do, and what has to be chosen first. Nothing of it is an argument of the program.
 
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::Transport;
 use bowline_protocol::{
-    Attachment, Category, Code, Json, McpServer, PermissionMode, Request, RequestField, Resume,
+    Attachment, Category, Code, Json, McpServer, PermissionMode, PromptId, Request, RequestField, Resume,
 };
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, HostPrompt};
 use crate::dialects;
 use crate::failure::Report;
 use crate::invocation::is_image;
 
-/// One prompt and the wishes that go with it.
+/// The first prompt of a process, and the options of its session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
-    /// The user's prompt, with everything around it.
+    /// The user's first prompt, with everything around it.
     pub prompt: String,
     /// The working directory.
     pub cwd: String,
@@ -33,7 +33,7 @@ pub struct Conversation {
     pub add_dirs: Vec<String>,
     /// MCP servers.
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// Files that go with the prompt.
+    /// Files that go with the first prompt.
     pub attachments: Vec<Attachment>,
     /// The contents of the images, by path. The agent reads the other files itself.
     pub images: BTreeMap<String, Vec<u8>>,
@@ -60,6 +60,12 @@ impl Conversation {
             schema: request.output_schema.clone(),
             ephemeral: request.ephemeral,
         }
+    }
+
+    /// Returns the first prompt, under an id of the session.
+    pub fn first_prompt(&self, id: PromptId) -> HostPrompt {
+        let (attachments, images) = (self.attachments.clone(), self.images.clone());
+        HostPrompt { id, text: self.prompt.clone(), attachments, images }
     }
 
     /// Returns the paths of the files whose bytes go with the prompt, for who can read them.

@@ -10,6 +10,7 @@ mod decision;
 mod decoder;
 pub mod dialect;
 mod end;
+mod order;
 mod output;
 mod stamp;
 mod turns;

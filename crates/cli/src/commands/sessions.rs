@@ -146,6 +146,7 @@ fn doing(state: SessionState) -> &'static str {
         SessionState::Running => "running",
         SessionState::Idle => "idle",
         SessionState::WaitingForApproval => "waiting_for_approval",
+        SessionState::WaitingForInput => "waiting_for_input",
         SessionState::PausedByHuman => "paused_by_human",
         // The runner is still writing the end.
         SessionState::Stopping | SessionState::Completed | SessionState::Failed => "stopping",

@@ -3,8 +3,8 @@
 use bowline_protocol::kinds::{
     BackgroundTaskEnded, CompactTrigger, ContextCompacted, DiffAvailable, FallbackTaken, Gap, Level,
     LimitReported, LimitState, McpServerStatus, McpState, ModelChanged, Notice, PlanUpdated, ProcessLeaked,
-    ProcessSpawned, ResumeAnswer, ResumeAnswered, Retrying, StepStatus, ToolStatus, Transport, Unrecognized,
-    UnrecognizedReason,
+    ProcessSpawned, PromptRemoval, PromptRemoved, ResumeAnswer, ResumeAnswered, Retrying, StepStatus,
+    ToolStatus, Transport, Unrecognized, UnrecognizedReason,
 };
 use bowline_protocol::{Kind, Timestamp};
 use jiff::tz::TimeZone;
@@ -108,6 +108,8 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
             [] => "the question was dismissed".to_owned(),
             answers => format!("answered: {}", one_line(&answers.join(", "))),
         }),
+        Kind::PromptQueued(prompt) => Remark::verbose(format!("queued: {}", one_line(&prompt.text))),
+        Kind::PromptRemoved(removed) => prompt_removed(removed),
         Kind::PlanUpdated(plan) => plan_updated(plan),
         Kind::BackgroundTaskStarted(task) => {
             Remark::usual(format!("in the background: {}", one_line(&task.summary)))
@@ -155,6 +157,15 @@ fn noticed(notice: &Notice) -> Remark {
         Level::Error if code.is_some_and(|code| code.starts_with("watchdog_")) => Remark::warning(text),
         // Shown only if the turn continues: the end of the turn has the label `error:`.
         Level::Error => Remark::warning(format!("the agent reported an error: {text}")),
+    }
+}
+
+fn prompt_removed(removed: &PromptRemoved) -> Remark {
+    match removed.reason {
+        PromptRemoval::Sent => Remark::verbose("the agent has the queued prompt".to_owned()),
+        PromptRemoval::Dequeued => Remark::usual("the queued prompt was taken back".to_owned()),
+        PromptRemoval::Returned => Remark::warning("a queued prompt was not sent".to_owned()),
+        PromptRemoval::Rejected => Remark::warning("the agent did not take a prompt".to_owned()),
     }
 }
 

@@ -22,6 +22,7 @@ fn request(category: ApprovalCategory, risk: Risk, paths: Option<&[&str]>) -> De
         risk,
         paths: paths.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect()),
         offers: vec![AllowOnce, AllowAlways, RejectOnce],
+        changeable: false,
     }
 }
 
@@ -45,7 +46,7 @@ fn a_mode_allows_what_its_name_says() {
         let modes = [PermissionMode::Read, PermissionMode::Ask, PermissionMode::Edit, PermissionMode::Yolo];
         for (mode, allowed) in modes.into_iter().zip(allowed) {
             let decision = decide_by_mode(&request(category, risk, paths), &talk(mode));
-            let expected = if allowed { ApprovalAnswer::AllowOnce } else { ApprovalAnswer::Deny };
+            let expected = if allowed { ApprovalAnswer::AllowOnce } else { ApprovalAnswer::DENY };
             assert_eq!(decision.answer, expected, "{category:?} {risk:?} {paths:?} {mode:?}");
         }
     }
@@ -87,8 +88,8 @@ fn always_is_chosen_only_where_everything_is_allowed_and_nothing_else_is_offered
     for (offers, read, yolo) in [
         (&[][..], ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowOnce),
         (&[AllowAlways, AllowOnce], ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowOnce),
-        (&[AllowAlways, RejectOnce], ApprovalAnswer::Deny, ApprovalAnswer::AllowForSession),
-        (&[RejectOnce], ApprovalAnswer::Deny, ApprovalAnswer::Deny),
+        (&[AllowAlways, RejectOnce], ApprovalAnswer::DENY, ApprovalAnswer::AllowForSession),
+        (&[RejectOnce], ApprovalAnswer::DENY, ApprovalAnswer::DENY),
     ] {
         assert_eq!(offered(offers, PermissionMode::Read), read, "{offers:?}");
         assert_eq!(offered(offers, PermissionMode::Yolo), yolo, "{offers:?}");

@@ -73,7 +73,7 @@ impl Approvals {
         !self.waiting.is_empty()
     }
 
-    /// Returns when the first request is denied because nobody decided it.
+    /// Returns when the first request is denied because no decision came.
     pub(super) fn deadline(&self) -> Option<Millis> {
         self.waiting.iter().filter_map(|waiting| waiting.until).min()
     }
@@ -106,13 +106,13 @@ impl Run {
             let talk =
                 self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
             let Some(talk) = talk else {
-                self.settle(request.approval, ApprovalAnswer::Deny, Decider::Host, None, now, step);
+                self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
                 continue;
             };
             let mode = talk.permission;
             let decision = decide_by_mode(&request, talk);
             if let Approver::Person { deadline } = self.plan.approver
-                && decision.answer == ApprovalAnswer::Deny
+                && decision.answer == ApprovalAnswer::DENY
                 && is_open_to_a_person(mode)
             {
                 let until = deadline.map(|deadline| now.up.plus(deadline));
@@ -141,7 +141,7 @@ impl Run {
         let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == *approval);
         let result = match waiting {
             None => Err(DecisionRefused::NotOpen),
-            Some(waiting) if !is_offered(&waiting.request, answer) => Err(DecisionRefused::NotOffered),
+            Some(waiting) if !is_offered(&waiting.request, &answer) => Err(DecisionRefused::NotOffered),
             Some(_) => {
                 self.settle(approval.clone(), answer, Decider::Human, None, now, step);
                 self.update_waiting(now, step);
@@ -172,7 +172,7 @@ impl Run {
         let denied = self.approvals.waiting.iter().filter(|waiting| which(waiting));
         let denied: Vec<ApprovalId> = denied.map(|waiting| waiting.request.approval.clone()).collect();
         for approval in denied {
-            self.settle(approval, ApprovalAnswer::Deny, by, None, now, step);
+            self.settle(approval, ApprovalAnswer::DENY, by, None, now, step);
         }
         self.update_waiting(now, step);
     }
@@ -187,7 +187,7 @@ impl Run {
         now: Now,
         step: &mut RunStep,
     ) {
-        self.emit_decision(&approval, meaning(answer), by, rule, now, step);
+        self.emit_decision(&approval, &answer, by, rule, now, step);
         self.syncs.0 += 1;
         let sync = self.syncs;
         self.approvals.held.push_back(HeldDecision { sync, approval, answer });
@@ -225,7 +225,7 @@ impl Run {
             return;
         }
         while let Some(held) = self.approvals.held.pop_front_if(|held| held.sync <= sync) {
-            let sent = self.decoder.decide(&held.approval, held.answer, &self.moment, &mut self.drafts);
+            let sent = self.decoder.decide(&held.approval, &held.answer, &self.moment, &mut self.drafts);
             // The dialect reads its own line as well, and reports the decision in it a second time.
             self.drafts
                 .retain(|draft| !matches!(&draft.kind, Kind::ApprovalDecided(it) if it.id == held.approval));
@@ -241,7 +241,7 @@ impl Run {
     /// Decides what the process left open. It can no longer act on it.
     pub(super) fn withdraw_approvals(&mut self, now: Now, step: &mut RunStep) {
         for approval in std::mem::take(&mut self.approvals.open) {
-            self.emit_decision(&approval, Decision::Deny, Decider::Withdrawn, None, now, step);
+            self.emit_decision(&approval, &ApprovalAnswer::DENY, Decider::Withdrawn, None, now, step);
         }
         self.approvals.waiting.clear();
         self.approvals.held.clear();
@@ -251,30 +251,22 @@ impl Run {
     fn emit_decision(
         &mut self,
         approval: &ApprovalId,
-        decision: Decision,
+        answer: &ApprovalAnswer,
         by: Decider,
         rule: Option<String>,
         now: Now,
         step: &mut RunStep,
     ) {
         self.approvals.decided(approval);
-        let decided = ApprovalDecided {
-            id: approval.clone(),
-            decision,
-            by,
-            rule,
-            reason: None,
-            changed_input: None,
-            enforced_by: EnforcedBy::Agent,
+        let (decision, reason, changed_input) = match answer {
+            ApprovalAnswer::AllowOnce => (Decision::Allow, None, None),
+            ApprovalAnswer::AllowForSession => (Decision::AllowAlways, None, None),
+            ApprovalAnswer::AllowChanged(input) => (Decision::Allow, None, Some(input.clone())),
+            ApprovalAnswer::Deny { message } => (Decision::Deny, message.clone(), None),
         };
+        let enforced_by = EnforcedBy::Agent;
+        let decided =
+            ApprovalDecided { id: approval.clone(), decision, by, rule, reason, changed_input, enforced_by };
         self.emit(Kind::ApprovalDecided(decided), now, step);
-    }
-}
-
-fn meaning(answer: ApprovalAnswer) -> Decision {
-    match answer {
-        ApprovalAnswer::AllowOnce => Decision::Allow,
-        ApprovalAnswer::AllowForSession => Decision::AllowAlways,
-        ApprovalAnswer::Deny => Decision::Deny,
     }
 }

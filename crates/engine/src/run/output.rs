@@ -1,6 +1,6 @@
 //! The output of the program on its way through a run: decoded, numbered, and answered on standard input.
 
-use bowline_protocol::Kind;
+use bowline_protocol::{Kind, PromptId};
 use bowline_providers::dialect::ClientOutput;
 
 use super::ladder::StopCause;
@@ -26,20 +26,46 @@ impl Run {
         self.state.stdout_bytes += bytes.len() as u64;
         // The dialect may have answered a request in these bytes, or wait for a decision.
         self.take_client_output(now, step);
+        self.hang_up_after_the_answer(now, step);
     }
 
-    /// Passes the dialect's bytes on to the program's standard input, and decides its requests.
+    /// Passes the dialect's bytes on to the program's standard input, decides its requests, and sends the first prompt when the
+    /// client is ready.
     pub(super) fn take_client_output(&mut self, now: Now, step: &mut RunStep) {
-        let ClientOutput { bytes, last, prompt, requests } = self.decoder.take_client_output();
+        let ClientOutput { bytes, last, prompt, ready, requests, .. } = self.decoder.take_client_output();
         // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
         if !bytes.is_empty() {
             step.actions.push(RunAction::Write(bytes));
         }
         self.decide(requests, now, step);
-        if last {
+        if last && !self.hung_up {
+            self.hung_up = true;
             step.actions.push(RunAction::CloseStdin);
         }
+        if ready {
+            self.send_first_prompt(now, step);
+        }
+    }
+
+    /// Sends the first prompt: the native session is open.
+    fn send_first_prompt(&mut self, now: Now, step: &mut RunStep) {
+        let Some(conversation) = &self.plan.attempts[self.attempt].conversation else { return };
+        let prompt = conversation.first_prompt(PromptId::from("p1"));
+        // The turn is open already: it begins before the process does.
+        self.decoder.send_prompt(&prompt, &self.moment, &mut self.drafts);
+        self.emit_decoded(now, step);
+        self.take_client_output(now, step);
+    }
+
+    /// Ends the conversation when the turn is over: this process answers one prompt.
+    fn hang_up_after_the_answer(&mut self, now: Now, step: &mut RunStep) {
+        if self.hung_up || !self.uses_protocol() || !self.state.prompted || self.decoder.open_turn().is_some()
+        {
+            return;
+        }
+        self.decoder.close(&self.moment, &mut self.drafts);
+        self.take_client_output(now, step);
     }
 
     pub(super) fn stderr(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {

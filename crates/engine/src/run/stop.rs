@@ -129,7 +129,7 @@ impl Run {
         }
         let polite = self.plan.polite == StopMethod::Protocol && first == RunAction::CloseStdin;
         // `interrupt` queues the protocol's cancel request. A dialect without one falls back to a closed standard input.
-        if polite && self.decoder.interrupt(&self.moment, &mut self.drafts) {
+        if polite && self.decoder.interrupt(&self.moment, &mut self.drafts).is_sent() {
             self.emit_decoded(now, step);
             self.take_client_output(now, step);
         } else {

@@ -1,7 +1,7 @@
 //! Sessions, turns and their control modes.
 
 use super::{part, words};
-use crate::{Capabilities, Exit, Failure, NativeSessionId, TaskId, ToolId, Usage};
+use crate::{Capabilities, Exit, Failure, NativeSessionId, PromptId, TaskId, ToolId, Usage};
 
 part! {
     /// The agent's session began, or told us its name. May be repeated by agents that announce themselves each turn.
@@ -93,6 +93,27 @@ part! {
         pub running_tasks: Vec<TaskId>,
     }
 
+    /// The session accepted a prompt that the agent does not have yet. The journal is the queue: it has the whole text.
+    pub struct PromptQueued {
+        /// The prompt's id.
+        pub id: PromptId,
+        /// The whole text.
+        pub text: String,
+        /// The queue that it waits in.
+        pub queue: PromptQueue,
+        /// The sender, if it gave a name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub from: Option<String>,
+    }
+
+    /// A queued prompt left the queue.
+    pub struct PromptRemoved {
+        /// The prompt's id.
+        pub id: PromptId,
+        /// The reason.
+        pub reason: PromptRemoval,
+    }
+
     /// The result of a request to resume a session.
     pub struct ResumeAnswered {
         /// The session that was asked for.
@@ -129,6 +150,8 @@ words! {
         Idle,
         /// The agent waits for a decision.
         WaitingForApproval,
+        /// The agent waits for the answer to a question.
+        WaitingForInput,
         /// A person took over.
         PausedByHuman,
         /// It is being ended.
@@ -161,6 +184,26 @@ words! {
         HumanLed,
         /// Another session drives.
         Delegated,
+    }
+
+    /// Where a prompt waits.
+    pub enum PromptQueue {
+        /// In the session, for the end of the turn.
+        Session,
+        /// At the agent, which reads it as soon as it can: a steer.
+        Agent,
+    }
+
+    /// Why a prompt left the queue.
+    pub enum PromptRemoval {
+        /// The agent has it.
+        Sent,
+        /// It was taken back.
+        Dequeued,
+        /// The runner ended before the agent had it. The next runner offers it again, and does not send it by itself.
+        Returned,
+        /// The agent rejected it, or did not acknowledge it.
+        Rejected,
     }
 
     /// The cause of a turn.

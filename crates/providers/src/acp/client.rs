@@ -1,9 +1,9 @@
-//! The client's side of one prompt: it introduces itself, opens the session, chooses, asks, answers what the agent asks,
-//! and hangs up.
+//! The client's side: it introduces itself, opens the session, chooses, and translates prompts, decisions and interrupts.
 //!
 //! ```text
-//! introducing ──> opening ──> choosing (mode, model, effort) ──> asking ──> over
-//!      └────────────┴──────────────┴── refused, or it cannot be done ────────┘
+//!                                                                ┌────── answered ──────┐
+//! introducing ──> opening ──> choosing (mode, model, effort) ──> ready ──prompt──> asking
+//!      └────────────┴──────────────┴── refused, or it cannot be done ──> over
 //! ```
 //!
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
@@ -22,7 +22,7 @@ use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{ApprovalAnswer, Dialect, Input, Output, Sent};
+use crate::dialect::{ApprovalAnswer, Dialect, HostPrompt, Input, Output, Sent};
 use crate::failure::Report;
 use crate::invocation::image_type;
 use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
@@ -30,7 +30,7 @@ use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
 /// The version of the protocol that is spoken.
 const PROTOCOL: u64 = 1;
 
-/// Talks to an agent about one prompt.
+/// Talks to an agent about one session.
 #[derive(Debug)]
 pub(crate) struct AcpClient {
     reader: Acp,
@@ -59,12 +59,14 @@ struct OpenPermission {
 /// How many permissions may wait for a decision. More are denied at once, so that an agent cannot fill the memory.
 const OPEN_AT_MOST: usize = 1024;
 
-/// How far we are. All but the last wait for the answer to [`AcpClient::last`].
+/// How far we are. All but `Ready` and `Over` wait for the answer to [`AcpClient::last`].
 #[derive(Debug)]
 enum AcpStage {
     Introducing,
     Opening,
     Choosing(VecDeque<SettingChoice>),
+    /// The session is open, and no prompt runs.
+    Ready,
     Asking,
     Over,
 }
@@ -155,7 +157,8 @@ impl AcpClient {
             }
             (AcpStage::Choosing(rest), Ok(_)) => self.choose(rest, out),
             (AcpStage::Choosing(_), Err(problem)) => self.give_up(&problem.report(None), out),
-            (AcpStage::Introducing | AcpStage::Opening, Err(_)) | (AcpStage::Asking, _) => out.hang_up(),
+            (AcpStage::Introducing | AcpStage::Opening, Err(_)) => out.hang_up(),
+            (AcpStage::Asking | AcpStage::Ready, _) => self.stage = AcpStage::Ready,
             (AcpStage::Over, _) => {}
         }
     }
@@ -205,27 +208,22 @@ impl AcpClient {
         self.ask(method, &params, out);
     }
 
-    /// Makes the next choice; when all are made, asks.
+    /// Makes the next choice; when all are made, the client is ready.
     fn choose(&mut self, mut rest: VecDeque<SettingChoice>, out: &mut Output<'_>) {
-        let Some(choice) = rest.pop_front() else { return self.prompt(out) };
+        let Some(choice) = rest.pop_front() else {
+            self.stage = AcpStage::Ready;
+            return out.ready();
+        };
         self.stage = AcpStage::Choosing(rest);
         let (method, params) = choice.request(&self.session);
         self.ask(method, &params, out);
     }
 
-    fn prompt(&mut self, out: &mut Output<'_>) {
-        let mut blocks = vec![json!({ "type": "text", "text": self.talk.prompt })];
-        blocks.extend(self.talk.attachments.iter().map(|file| self.attached(file)));
-        self.stage = AcpStage::Asking;
-        out.prompts();
-        self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
-    }
-
     /// Writes a file that goes with the prompt: an image where the agent takes one, else a link, which every agent has to
     /// understand.
-    fn attached(&self, file: &Attachment) -> Value {
+    fn attached(&self, prompt: &HostPrompt, file: &Attachment) -> Value {
         if let (Some(bytes), Some(kind), true) =
-            (self.talk.images.get(&file.path), image_type(file), self.takes_images)
+            (prompt.images.get(&file.path), image_type(file), self.takes_images)
         {
             return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
         }
@@ -250,7 +248,7 @@ impl AcpClient {
                     self.open.push(OpenPermission { approval: request.approval.clone(), id, options });
                     return out.awaits_decision(request);
                 }
-                self.peer.answer(&id, &choices::response(&options, ApprovalAnswer::Deny))
+                self.peer.answer(&id, &choices::response(&options, &ApprovalAnswer::DENY))
             }
             // There is no person to answer it yet.
             "elicitation/create" => self.peer.answer(&id, &json!({ "action": "decline" })),
@@ -281,16 +279,30 @@ impl Dialect for AcpClient {
         }
     }
 
-    fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
-        let asking = matches!(self.stage, AcpStage::Asking);
-        if asking {
-            let line = self.peer.notify_of("session/cancel", &json!({ "sessionId": self.session }));
-            self.say(&line, out);
+    fn prompt(&mut self, prompt: &HostPrompt, out: &mut Output<'_>) -> Sent {
+        // A second prompt cancels the first one in Gemini 0.61.0, Qwen 0.24.4 and Copilot 1.0.102.
+        if !matches!(self.stage, AcpStage::Ready) {
+            return Sent::Cannot("no session is open, or a prompt runs");
         }
-        asking
+        let mut blocks = vec![json!({ "type": "text", "text": prompt.text })];
+        blocks.extend(prompt.attachments.iter().map(|file| self.attached(prompt, file)));
+        self.stage = AcpStage::Asking;
+        out.prompts();
+        self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
+        Sent::Done
     }
 
-    fn decide(&mut self, approval: &ApprovalId, answer: ApprovalAnswer, out: &mut Output<'_>) -> Sent {
+    fn interrupt(&mut self, out: &mut Output<'_>) -> Sent {
+        // Without a running prompt, claude-agent-acp 0.99.1 cancels the next one.
+        if !matches!(self.stage, AcpStage::Asking) {
+            return Sent::Cannot("no prompt runs");
+        }
+        let line = self.peer.notify_of("session/cancel", &json!({ "sessionId": self.session }));
+        self.say(&line, out);
+        Sent::Done
+    }
+
+    fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
         let Some(place) = self.open.iter().position(|open| open.approval == *approval) else {
             return Sent::Cannot("the agent no longer waits for it");
         };

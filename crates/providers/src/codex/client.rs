@@ -1,9 +1,10 @@
-//! Our side of `codex app-server` for one prompt: it introduces itself, opens the thread, starts the turn, answers what the
-//! server asks, and hangs up when the turn is over. The server ends when its input does.
+//! Our side of `codex app-server`: it introduces itself, opens the thread, and translates prompts, decisions and interrupts. The
+//! server ends when its input does.
 //!
 //! ```text
-//! introducing ──> opening ──> starting ──> turning ──> over
-//!      └────────────┴───────────┴── refused, or not what was wanted ──┘
+//!                             ┌────────── turn completed ─────────┐
+//! introducing ──> opening ──> ready ──prompt──> starting ──> turning
+//!      └────────────┴── refused, or not what was wanted ──> over
 //! ```
 //!
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
@@ -16,11 +17,11 @@ use serde_json::{Value, json};
 use super::account::introduction;
 use super::dialect::app_server::AppServer;
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{ApprovalAnswer, DecisionRequest, Dialect, Input, Output, Sent};
+use crate::dialect::{ApprovalAnswer, DecisionRequest, Dialect, HostPrompt, Input, Output, Sent};
 use crate::failure::Report;
 use crate::rpc::{Incoming, Peer, RpcVersionField, UNKNOWN_METHOD};
 
-/// Talks to the server about one prompt.
+/// Talks to the server about one thread.
 #[derive(Debug)]
 pub(super) struct AppServerClient {
     reader: AppServer,
@@ -50,6 +51,8 @@ const OPEN_AT_MOST: usize = 1024;
 enum CodexStage {
     Introducing,
     Opening,
+    /// The thread is open, and no turn runs.
+    Ready,
     Starting,
     /// The turn with this id continues.
     Turning(String),
@@ -112,9 +115,12 @@ impl AppServerClient {
     /// Continues after a response. The reader reports the server's refusals.
     fn answered(&mut self, method: &str, result: Option<&Value>, out: &mut Output<'_>) {
         let Some(result) = result else {
-            // A turn that cannot be interrupted continues.
-            if method != "turn/interrupt" {
-                self.hang_up(out);
+            match (method, &self.stage) {
+                // A turn that cannot be interrupted continues.
+                ("turn/interrupt", _) => {}
+                // The turn has failed. The thread is still there.
+                ("turn/start", CodexStage::Starting) => self.stage = CodexStage::Ready,
+                _ => self.hang_up(out),
             }
             return;
         };
@@ -124,13 +130,17 @@ impl AppServerClient {
                 out.say(&line, &mut self.reader);
                 self.open_thread(out);
             }
-            (CodexStage::Opening, _) => self.start_turn(result, out),
+            (CodexStage::Opening, _) => self.opened(result, out),
             (CodexStage::Starting, "turn/start") => {
                 let turn = result.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
                 self.stage = CodexStage::Turning(turn.to_owned());
             }
             (
-                CodexStage::Introducing | CodexStage::Starting | CodexStage::Turning(_) | CodexStage::Over,
+                CodexStage::Introducing
+                | CodexStage::Ready
+                | CodexStage::Starting
+                | CodexStage::Turning(_)
+                | CodexStage::Over,
                 _,
             ) => {}
         }
@@ -180,34 +190,28 @@ impl AppServerClient {
         self.ask(method, &params, out);
     }
 
-    /// Starts the turn in the thread that was opened, if it is the right one and allows what was asked for.
-    fn start_turn(&mut self, opened: &Value, out: &mut Output<'_>) {
+    /// Is ready in the thread that was opened, if it is the right one and allows what was asked for.
+    fn opened(&mut self, opened: &Value, out: &mut Output<'_>) {
         let thread = opened.pointer("/thread/id").and_then(Value::as_str).unwrap_or_default();
         // Check before the prompt goes out: after `turn/start` the agent may already act in the wrong thread or sandbox.
         if let Some(report) = self.talk.not_meant(thread).or_else(|| self.differs(opened)) {
             return self.give_up(&report, out);
         }
+        if let Some(Err(why)) = self.talk.schema.as_ref().map(Json::read::<Value>) {
+            let report = unsupported(&format!("the output schema is not valid JSON: {why}"));
+            return self.give_up(&report, out);
+        }
         thread.clone_into(&mut self.thread);
-        let talk = &self.talk;
-        let images = talk.attachments.iter();
-        let images = images.map(|file| json!({ "type": "localImage", "path": talk.absolute(&file.path) }));
-        let input: Vec<Value> =
-            std::iter::once(json!({ "type": "text", "text": talk.prompt })).chain(images).collect();
-        let mut params = json!({ "threadId": thread, "input": input });
-        if let Some(effort) = &talk.effort {
-            params["effort"] = json!(effort);
-        }
-        match talk.schema.as_ref().map(Json::read::<Value>) {
-            None => {}
-            Some(Ok(schema)) => params["outputSchema"] = schema,
-            Some(Err(why)) => {
-                let report = unsupported(&format!("the output schema is not valid JSON: {why}"));
-                return self.give_up(&report, out);
-            }
-        }
-        self.stage = CodexStage::Starting;
-        out.prompts();
-        self.ask("turn/start", &params, out);
+        self.stage = CodexStage::Ready;
+        out.ready();
+    }
+
+    /// Returns the parts of a prompt, as the server takes them.
+    fn input(&self, prompt: &HostPrompt) -> Vec<Value> {
+        let images = prompt.attachments.iter();
+        let images =
+            images.map(|file| json!({ "type": "localImage", "path": self.talk.absolute(&file.path) }));
+        std::iter::once(json!({ "type": "text", "text": prompt.text })).chain(images).collect()
     }
 
     /// Returns why a thread may do other things than requested: settings of an administrator override ours.
@@ -238,7 +242,7 @@ impl AppServerClient {
             self.open.push(OpenRequest { approval: request.approval.clone(), id, method, params });
             return out.awaits_decision(request);
         }
-        let line = match response(&method, &params, ApprovalAnswer::Deny) {
+        let line = match response(&method, &params, &ApprovalAnswer::DENY) {
             Some(result) => self.peer.answer(&id, &result),
             None => self.peer.refuse(&id, UNKNOWN_METHOD, &format!("this client does not know `{method}`")),
         };
@@ -267,8 +271,8 @@ impl AppServerClient {
             Incoming::Notification { method, params } => {
                 // Sub-agents have threads in the same process. The end of their turns is not ours.
                 let own = params.get("threadId").and_then(Value::as_str) == Some(&self.thread);
-                if method == "turn/completed" && own {
-                    self.hang_up(out);
+                if method == "turn/completed" && own && !matches!(self.stage, CodexStage::Over) {
+                    self.stage = CodexStage::Ready;
                 }
             }
             // The reader has reported lines that are no message.
@@ -295,15 +299,34 @@ impl Dialect for AppServerClient {
         }
     }
 
-    fn interrupt(&mut self, out: &mut Output<'_>) -> bool {
-        // Before the response to `turn/start` there is no turn id, so there is no request to send.
-        let CodexStage::Turning(turn) = &self.stage else { return false };
-        let params = json!({ "threadId": self.thread, "turnId": turn });
-        self.ask("turn/interrupt", &params, out);
-        true
+    fn prompt(&mut self, prompt: &HostPrompt, out: &mut Output<'_>) -> Sent {
+        // While a turn runs, the server takes `turn/start` as a steer, in silence (0.166.0).
+        if !matches!(self.stage, CodexStage::Ready) {
+            return Sent::Cannot("no thread is open, or a turn runs");
+        }
+        let mut params = json!({ "threadId": self.thread, "input": self.input(prompt) });
+        if let Some(effort) = &self.talk.effort {
+            params["effort"] = json!(effort);
+        }
+        // `opened` has checked it.
+        if let Some(Ok(schema)) = self.talk.schema.as_ref().map(Json::read::<Value>) {
+            params["outputSchema"] = schema;
+        }
+        self.stage = CodexStage::Starting;
+        out.prompts();
+        self.ask("turn/start", &params, out);
+        Sent::Done
     }
 
-    fn decide(&mut self, approval: &ApprovalId, answer: ApprovalAnswer, out: &mut Output<'_>) -> Sent {
+    fn interrupt(&mut self, out: &mut Output<'_>) -> Sent {
+        // Before the response to `turn/start` there is no turn id, so there is no request to send.
+        let CodexStage::Turning(turn) = &self.stage else { return Sent::Cannot("no turn runs") };
+        let params = json!({ "threadId": self.thread, "turnId": turn });
+        self.ask("turn/interrupt", &params, out);
+        Sent::Done
+    }
+
+    fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
         let Some(place) = self.open.iter().position(|open| open.approval == *approval) else {
             return Sent::Cannot("the server no longer waits for it");
         };
@@ -337,7 +360,14 @@ fn decision_request(id: &Value, method: &str, params: &Value) -> Option<Decision
     let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     // The start of the item names the files of an edit, not the request. `accept` is always taken, listed or not (0.166.0).
     let (paths, offers) = (None, Vec::new());
-    Some(DecisionRequest { approval: ApprovalId::from(name), category, risk, paths, offers })
+    Some(DecisionRequest {
+        approval: ApprovalId::from(name),
+        category,
+        risk,
+        paths,
+        offers,
+        changeable: false,
+    })
 }
 
 /// Returns whether an MCP elicitation asks if a tool may run. Others are questions of the MCP server itself.
@@ -346,11 +376,12 @@ fn is_about_a_tool(params: &Value) -> bool {
 }
 
 /// Returns the response to a request of the server; `None` if the method is unknown.
-fn response(method: &str, params: &Value, answer: ApprovalAnswer) -> Option<Value> {
+fn response(method: &str, params: &Value, answer: &ApprovalAnswer) -> Option<Value> {
     let word = |once: &'static str, session: &'static str, no: &'static str| match answer {
         ApprovalAnswer::AllowOnce => once,
         ApprovalAnswer::AllowForSession => session,
-        ApprovalAnswer::Deny => no,
+        // The request is not `changeable`, so that the engine never changes its input. A denial is the safe side.
+        ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => no,
     };
     Some(match method {
         // `decline`, not `cancel`: with `cancel` the whole turn ends as interrupted. 0.166.0 accepts `decline` unlisted.
@@ -366,7 +397,7 @@ fn response(method: &str, params: &Value, answer: ApprovalAnswer) -> Option<Valu
             match answer {
                 ApprovalAnswer::AllowOnce => json!({ "permissions": asked() }),
                 ApprovalAnswer::AllowForSession => json!({ "permissions": asked(), "scope": "session" }),
-                ApprovalAnswer::Deny => json!({ "permissions": {} }),
+                ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => json!({ "permissions": {} }),
             }
         }
         "mcpServer/elicitation/request" => match answer {
@@ -374,7 +405,7 @@ fn response(method: &str, params: &Value, answer: ApprovalAnswer) -> Option<Valu
             ApprovalAnswer::AllowForSession => {
                 json!({ "action": "accept", "content": {}, "_meta": { "persist": "session" } })
             }
-            ApprovalAnswer::Deny => json!({ "action": "decline" }),
+            ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => json!({ "action": "decline" }),
         },
         // There is no person to answer it yet.
         "item/tool/requestUserInput" => json!({ "answers": {} }),

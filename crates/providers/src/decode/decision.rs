@@ -3,7 +3,7 @@
 //! A client only translates: it reports the request ([`Output::awaits_decision`](super::output::Output::awaits_decision)), and
 //! sends the decision of its caller when it gets it ([`Dialect::decide`](super::dialect::Dialect::decide)). The engine decides.
 
-use bowline_protocol::{ApprovalCategory, ApprovalId, OptionEffect, Risk};
+use bowline_protocol::{ApprovalCategory, ApprovalId, Json, OptionEffect, Risk};
 
 /// A request of the agent that waits until the caller has decided. The event [`ApprovalAsked`] with the same id precedes it.
 ///
@@ -20,24 +20,36 @@ pub struct DecisionRequest {
     pub paths: Option<Vec<String>>,
     /// The effects of the answers that the agent offers. Empty if the request does not list them: then all are accepted.
     pub offers: Vec<OptionEffect>,
+    /// Whether the action can be allowed with another input ([`ApprovalAnswer::AllowChanged`]).
+    pub changeable: bool,
 }
 
 /// The decision on a request, for the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ApprovalAnswer {
     /// Do it, this time.
     AllowOnce,
     /// Do it, and do not ask for the same again in this session.
     AllowForSession,
-    /// Do not do it, and continue with the turn.
-    Deny,
+    /// Do it this time, with this input of the tool instead of the agent's own.
+    AllowChanged(Json),
+    /// Do not do it, and continue with the turn. The agent reads the message, in protocols that carry one.
+    Deny {
+        /// The reason, for the agent.
+        message: Option<String>,
+    },
 }
 
-/// The result of handing something to a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// The bytes are in [`ClientOutput`](super::dialect::ClientOutput).
-    Done,
-    /// Nothing was sent, for this reason.
-    Cannot(&'static str),
+impl ApprovalAnswer {
+    /// A denial without a message.
+    pub const DENY: Self = Self::Deny { message: None };
+}
+
+/// The reply to a question of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuestionReply {
+    /// The answers, in the order of the questions: chosen labels, or text.
+    Answers(Vec<String>),
+    /// The question is dismissed without an answer.
+    Dismissed,
 }

@@ -4,11 +4,12 @@
 //! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
 
 use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
-use bowline_protocol::{ApprovalId, Category, Excerpt, RawFile, RawSpan};
+use bowline_protocol::{ApprovalId, Category, Excerpt, PromptId, QuestionId, RawFile, RawSpan};
 
 use super::End;
 use super::dialect::{
-    ApprovalAnswer, ClientOutput, Dialect, Framing, Input, Sent, Shape, Terminal, UnnumberedEvent,
+    ApprovalAnswer, ClientOutput, Dialect, Framing, HostPrompt, Input, QuestionReply, Sent, Shape, Terminal,
+    UnnumberedEvent,
 };
 use super::output::{Output, UNRECOGNIZED_HEAD};
 use super::turns::TurnTracker;
@@ -68,7 +69,7 @@ impl Decoder {
         }
     }
 
-    /// Sends a prompt to the program, in dialects with a two-way protocol.
+    /// Talks with the program, in dialects with a two-way protocol.
     #[must_use]
     pub fn talking(mut self, entry: &DialectEntry, conversation: Option<&Conversation>) -> Self {
         if let (Some(conversation), Some(client)) = (conversation, entry.client) {
@@ -92,7 +93,7 @@ impl Decoder {
         self
     }
 
-    /// Tells the prompt that begins the first turn, for callers that sent one. The program may repeat it.
+    /// Records a prompt that the caller sends now: it opens a turn, unless one is open. The program may repeat it.
     pub fn prompt(&mut self, text: &str, out: &mut Vec<UnnumberedEvent>) {
         self.turns.prompt(text, out);
     }
@@ -149,8 +150,23 @@ impl Decoder {
         self.speak(now, out, |dialect, output| dialect.open(output));
     }
 
-    /// Sends the program's own request to stop the turn. Returns whether there is one.
-    pub fn interrupt(&mut self, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> bool {
+    /// Sends a prompt that begins a turn. Report it to the turn tracker first ([`Self::prompt`]).
+    pub fn send_prompt(&mut self, prompt: &HostPrompt, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.prompt(prompt, output))
+    }
+
+    /// Sends a prompt into the running turn.
+    pub fn steer(&mut self, prompt: &HostPrompt, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.steer(prompt, output))
+    }
+
+    /// Takes back a prompt that the agent has not read.
+    pub fn take_back(&mut self, prompt: &PromptId, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.take_back(prompt, output))
+    }
+
+    /// Sends the program's own request to stop the turn.
+    pub fn interrupt(&mut self, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> Sent {
         self.speak(now, out, |dialect, output| dialect.interrupt(output))
     }
 
@@ -158,11 +174,43 @@ impl Decoder {
     pub fn decide(
         &mut self,
         approval: &ApprovalId,
-        answer: ApprovalAnswer,
+        answer: &ApprovalAnswer,
         now: &Moment,
         out: &mut Vec<UnnumberedEvent>,
     ) -> Sent {
         self.speak(now, out, |dialect, output| dialect.decide(approval, answer, output))
+    }
+
+    /// Sends the reply to a question of the agent.
+    pub fn reply(
+        &mut self,
+        question: &QuestionId,
+        reply: &QuestionReply,
+        now: &Moment,
+        out: &mut Vec<UnnumberedEvent>,
+    ) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.reply(question, reply, output))
+    }
+
+    /// Changes an option of the session.
+    pub fn set_option(
+        &mut self,
+        option: &str,
+        value: &str,
+        now: &Moment,
+        out: &mut Vec<UnnumberedEvent>,
+    ) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.set_option(option, value, output))
+    }
+
+    /// Asks the agent to compact its context.
+    pub fn compact(&mut self, now: &Moment, out: &mut Vec<UnnumberedEvent>) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.compact(output))
+    }
+
+    /// Ends the conversation with the program.
+    pub fn close(&mut self, now: &Moment, out: &mut Vec<UnnumberedEvent>) {
+        self.speak(now, out, |dialect, output| dialect.close(output));
     }
 
     fn speak<T>(

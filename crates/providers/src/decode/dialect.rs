@@ -6,29 +6,69 @@
 
 use std::fmt;
 
-use bowline_protocol::{ApprovalId, Kind, RawSpan, Source};
+use bowline_protocol::{ApprovalId, Kind, PromptId, QuestionId, RawSpan, Source};
 use serde::{Deserialize, Serialize};
 
 use super::End;
-pub use super::decision::{ApprovalAnswer, DecisionRequest, Sent};
+pub use super::decision::{ApprovalAnswer, DecisionRequest, QuestionReply};
+pub use super::order::{AckToken, Acknowledgement, HostPrompt, Sent};
 pub use super::output::Output;
 
 /// Reads, and in two-way formats writes, the format of one program.
+///
+/// Every method but `handle` sends something to the program. A dialect without the words for it keeps the default.
 pub trait Dialect: fmt::Debug + Send {
     /// Handles the next piece of output.
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>);
 
-    /// Sends the first message, in dialects in which the client begins.
+    /// Sends the first message: the program runs. The client opens or resumes the native session, and reports with
+    /// [`Output::ready`] that it takes prompts.
     fn open(&mut self, _out: &mut Output<'_>) {}
 
-    /// Sends the program's own request to stop the turn. Returns whether there is one.
-    fn interrupt(&mut self, _out: &mut Output<'_>) -> bool {
-        false
+    /// Sends a prompt that begins a turn. The caller calls it only between turns, when the client is ready.
+    fn prompt(&mut self, _prompt: &HostPrompt, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this format takes one prompt for each process")
+    }
+
+    /// Sends a prompt into the running turn. The acknowledgement means that the agent has it; [`Output::prompt_read`] reports
+    /// that it reads it.
+    fn steer(&mut self, _prompt: &HostPrompt, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this agent cannot be steered")
+    }
+
+    /// Takes back a prompt that was sent with [`Dialect::steer`] and that the agent has not read.
+    fn take_back(&mut self, _prompt: &PromptId, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this agent does not give a prompt back")
+    }
+
+    /// Sends the program's own request to stop the turn. The turn ends by a verdict of the program.
+    fn interrupt(&mut self, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this format cannot interrupt a turn")
     }
 
     /// Sends the decision on a request that the dialect reported with [`Output::awaits_decision`].
-    fn decide(&mut self, _approval: &ApprovalId, _answer: ApprovalAnswer, _out: &mut Output<'_>) -> Sent {
+    fn decide(&mut self, _approval: &ApprovalId, _answer: &ApprovalAnswer, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this format takes no decisions")
+    }
+
+    /// Sends the reply to a question that the dialect reported with [`Output::awaits_reply`].
+    fn reply(&mut self, _question: &QuestionId, _reply: &QuestionReply, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this format takes no replies")
+    }
+
+    /// Changes an option of the session: `model`, `effort`, `permission` (one of our modes), or one of the agent's own.
+    fn set_option(&mut self, _option: &str, _value: &str, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this format cannot change options while it runs")
+    }
+
+    /// Asks the agent to compact its context. The caller calls it only between turns. A turn may follow.
+    fn compact(&mut self, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this agent does not compact on request")
+    }
+
+    /// Ends the conversation: the program exits by itself afterwards.
+    fn close(&mut self, out: &mut Output<'_>) {
+        out.hang_up();
     }
 }
 
@@ -135,15 +175,23 @@ pub struct UnnumberedEvent {
     pub kind: Kind,
 }
 
-/// Output of a two-way dialect for its host: bytes to write to the program, and requests to decide.
+/// Output of a two-way dialect for its host: bytes to write to the program, and reports that are no events.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ClientOutput {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// Whether these are the last ones: then its standard input is closed.
     pub last: bool,
-    /// Whether the prompt is among them.
+    /// Whether a prompt is among them.
     pub prompt: bool,
+    /// Whether the client has become ready to take prompts.
+    pub ready: bool,
     /// Requests of the agent that wait for a decision.
     pub requests: Vec<DecisionRequest>,
+    /// Questions of the agent that wait for a reply.
+    pub questions: Vec<QuestionId>,
+    /// Acknowledgements of the agent.
+    pub acknowledged: Vec<Acknowledgement>,
+    /// Steers that the agent has read.
+    pub read: Vec<PromptId>,
 }

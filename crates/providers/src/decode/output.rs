@@ -6,11 +6,12 @@ use bowline_protocol::kinds::{
     Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason, UserMessage,
     UserOrigin,
 };
-use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, RawSpan, ToolId};
+use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, QuestionId, RawSpan, ToolId};
 
 use super::End;
 use super::decision::DecisionRequest;
 use super::dialect::{ClientOutput, Dialect, Input, UnnumberedEvent};
+use super::order::{AckToken, Acknowledgement, HostPrompt};
 use super::turns::TurnTracker;
 use crate::failure::Report;
 use crate::moment::Moment;
@@ -217,6 +218,28 @@ impl Output<'_> {
     /// Reports a request of the agent that waits for a decision. The answer comes with [`Dialect::decide`].
     pub(crate) fn awaits_decision(&mut self, request: DecisionRequest) {
         self.stdin.requests.push(request);
+    }
+
+    /// Reports a question of the agent that waits for a reply. The reply comes with [`Dialect::reply`].
+    pub(crate) fn awaits_reply(&mut self, question: QuestionId) {
+        self.stdin.questions.push(question);
+    }
+
+    /// Reports that the native session is open: from now on the client takes prompts.
+    pub(crate) fn ready(&mut self) {
+        self.stdin.ready = true;
+    }
+
+    /// Reports that the agent accepted or rejected what was sent with this token.
+    pub(crate) fn acknowledged(&mut self, token: AckToken, result: Result<(), String>) {
+        self.stdin.acknowledged.push(Acknowledgement { token, result });
+    }
+
+    /// Reports that the agent reads a prompt that was sent with [`Dialect::steer`], and emits it as a message of the user. If no
+    /// turn is open, the prompt opens one. Call it before the reader handles the agent's echo, which is then dropped.
+    pub(crate) fn prompt_read(&mut self, prompt: &HostPrompt) {
+        self.turns.prompt(&prompt.text, self.drafts);
+        self.stdin.read.push(prompt.id.clone());
     }
 
     /// Closes the program's standard input after the bytes so far.

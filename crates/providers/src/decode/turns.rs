@@ -90,11 +90,19 @@ impl TurnTracker {
         }
     }
 
-    /// Starts the first turn with the prompt that was sent. If the program repeats the prompt, the repetition is dropped.
+    /// Starts a turn with a prompt that was sent, or adds the prompt to the open one. If the program repeats the prompt, the
+    /// repetition is dropped.
     pub(crate) fn prompt(&mut self, text: &str, out: &mut Vec<UnnumberedEvent>) {
-        self.prompt_chars = text.chars().count() as u64;
-        // The prompt opens the turn, so that a program that prints nothing still has a turn to fail.
-        self.ensure_open(None, out);
+        let chars = text.chars().count() as u64;
+        match &mut self.open {
+            Some(open) => open.prompt_chars += chars,
+            None => {
+                self.prompt_chars = chars;
+                // The prompt opens the turn, so that a program that prints nothing still has a turn to fail.
+                let started = TurnStarted { origin: TurnOrigin::Prompt, native_turn: None };
+                self.start(started, Source::Bowline, None, out);
+            }
+        }
         let Excerpt { text: head, bytes } = Excerpt::of(text);
         let bytes = ((head.len() as u64) < bytes).then_some(bytes);
         self.prompt = Some(head.clone());

@@ -142,7 +142,7 @@ fn a_person_decides_and_no_clock_runs_meanwhile() {
     assert_eq!(after(&mut world, |world| synced(world, 1)), "!write");
     assert_eq!(decisions(&world), [("1", Decision::Allow, Decider::Human)]);
     // The second decision on the same request does not count.
-    assert_eq!(person(&mut world, "1", ApprovalAnswer::Deny), "!answer(5, false)");
+    assert_eq!(person(&mut world, "1", ApprovalAnswer::DENY), "!answer(5, false)");
     // The limits go on where they stood.
     world.wait(59_000);
     assert!(!world.log().contains("watchdog"), "{}", world.log());
@@ -204,7 +204,7 @@ fn an_answer_that_the_agent_does_not_offer_leaves_the_request_open() {
 fn two_requests_wait_until_the_last_one_is_decided() {
     let mut world = asking_a_person(PermissionMode::Ask);
     world.says(READ).says(SHELL);
-    let first = person(&mut world, "1", ApprovalAnswer::Deny);
+    let first = person(&mut world, "1", ApprovalAnswer::DENY);
     assert_eq!(first, "approval_decided !sync(1) !answer(5, true)", "the other one is still open");
     let second = person(&mut world, "0", ApprovalAnswer::AllowOnce);
     assert_eq!(second, "approval_decided state:running !sync(2) !answer(5, true)");

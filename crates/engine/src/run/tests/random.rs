@@ -150,7 +150,7 @@ fn asking(seed: u64) -> World {
             11 => {
                 orders += 1;
                 let approval = ["0", "1"][dice.roll(2) as usize].into();
-                let answer = [ApprovalAnswer::AllowOnce, ApprovalAnswer::Deny][dice.roll(2) as usize];
+                let answer = [ApprovalAnswer::AllowOnce, ApprovalAnswer::DENY][dice.roll(2) as usize].clone();
                 world.give(RunInput::Decide { order: OrderId(orders), approval, answer })
             }
             _ => world.wait(dice.roll(300)),

@@ -118,11 +118,12 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
 
 /// Returns the response to a permission request, in the ids of the agent. If it offers no such answer, the request is denied, and
 /// cancelled if it cannot be denied either.
-pub(crate) fn response(options: &[ApprovalOption], answer: ApprovalAnswer) -> Value {
+pub(crate) fn response(options: &[ApprovalOption], answer: &ApprovalAnswer) -> Value {
     let fitting: &[OptionEffect] = match answer {
         ApprovalAnswer::AllowOnce => &[OptionEffect::AllowOnce],
         ApprovalAnswer::AllowForSession => &[OptionEffect::AllowAlways],
-        ApprovalAnswer::Deny => &[],
+        // The protocol has no way to change the input, so the engine never does. A denial is the safe side.
+        ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => &[],
     };
     let refusals = &[OptionEffect::RejectOnce, OptionEffect::RejectAlways];
     let chosen =

@@ -14,6 +14,8 @@ struct Scene {
     decoder: Decoder,
     drafts: Vec<UnnumberedEvent>,
     now: Moment,
+    prompt: HostPrompt,
+    prompted: bool,
 }
 
 impl Scene {
@@ -23,6 +25,8 @@ impl Scene {
             decoder: Decoder::new(entry).talking(entry, Some(talk)),
             drafts: Vec::new(),
             now: Moment::utc(Timestamp::EPOCH),
+            prompt: talk.first_prompt("p1".into()),
+            prompted: false,
         };
         scene.decoder.prompt(&talk.prompt, &mut scene.drafts);
         scene.decoder.open(&scene.now, &mut scene.drafts);
@@ -31,7 +35,18 @@ impl Scene {
 
     /// Takes the messages that the client has sent since the last time, and whether it hung up.
     fn sent(&mut self) -> (Vec<Value>, bool) {
-        let ClientOutput { bytes, last, .. } = self.decoder.take_client_output();
+        let ClientOutput { mut bytes, mut last, ready, .. } = self.decoder.take_client_output();
+        // The engine sends the first prompt, and hangs up when the turn is over.
+        if ready {
+            let prompt = self.prompt.clone();
+            assert_eq!(self.decoder.send_prompt(&prompt, &self.now, &mut self.drafts), Sent::Done);
+            self.prompted = true;
+            bytes.extend(self.decoder.take_client_output().bytes);
+        }
+        if self.prompted && self.decoder.open_turn().is_none() {
+            self.decoder.close(&self.now, &mut self.drafts);
+            last |= self.decoder.take_client_output().last;
+        }
         let text = String::from_utf8(bytes).unwrap();
         (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), last)
     }
@@ -46,7 +61,7 @@ impl Scene {
     /// Decides the one request that waits, and returns the client's response.
     fn decides(&mut self, answer: ApprovalAnswer) -> Value {
         let request = self.awaited();
-        let sent = self.decoder.decide(&request.approval, answer, &self.now, &mut self.drafts);
+        let sent = self.decoder.decide(&request.approval, &answer, &self.now, &mut self.drafts);
         assert_eq!(sent, Sent::Done);
         self.said()
     }
@@ -166,7 +181,7 @@ fn decisions_are_sent_in_the_ids_of_the_agent() {
     let table = [
         (ApprovalAnswer::AllowOnce, all.clone(), "go"),
         (ApprovalAnswer::AllowForSession, all.clone(), "always"),
-        (ApprovalAnswer::Deny, all, "no"),
+        (ApprovalAnswer::DENY, all, "no"),
         // An answer that is not offered becomes a refusal, never another way to allow it.
         (ApprovalAnswer::AllowOnce, json!([always, no]), "no"),
         (ApprovalAnswer::AllowForSession, json!([once, no]), "no"),
@@ -179,14 +194,14 @@ fn decisions_are_sent_in_the_ids_of_the_agent() {
         // Its number is the one of our own last request, which means nothing: each side counts for itself.
         let asked = json!({ "id": prompt["id"], "method": "session/request_permission", "params": params });
         scene.agent(&asked);
-        let response = scene.decides(answer);
+        let response = scene.decides(answer.clone());
         assert_eq!(response["id"], prompt["id"]);
         let chosen = json!({ "outcome": "selected", "optionId": expected });
         assert_eq!(response["result"]["outcome"], chosen, "{answer:?} {options}");
         let decided = scene.drafts.iter().filter(|it| matches!(it.kind, Kind::ApprovalDecided(_))).count();
         assert_eq!(decided, 1, "the reader reports the decision once");
         let id = prompt["id"].to_string();
-        let again = scene.decoder.decide(&id.as_str().into(), answer, &scene.now, &mut scene.drafts);
+        let again = scene.decoder.decide(&id.as_str().into(), &answer, &scene.now, &mut scene.drafts);
         assert_ne!(again, Sent::Done, "a request is answered once");
         scene.answers(&prompt, &json!({ "stopReason": "end_turn" }));
         assert_eq!(scene.outcome(), (Outcome::Completed, None));
@@ -233,6 +248,7 @@ fn a_request_names_the_files_of_its_tool_call() {
                 risk,
                 paths: Some(paths.iter().map(|path| (*path).to_owned()).collect()),
                 offers: vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce],
+                changeable: false,
             };
             assert_eq!(scene.awaited(), expected, "{call}");
         }
@@ -248,7 +264,7 @@ fn a_request_that_the_agent_takes_back_cannot_be_decided() {
     let request = scene.awaited();
     scene.agent(&json!({ "method": "$/cancel_request", "params": { "requestId": "x" } }));
     let sent =
-        scene.decoder.decide(&request.approval, ApprovalAnswer::AllowOnce, &scene.now, &mut scene.drafts);
+        scene.decoder.decide(&request.approval, &ApprovalAnswer::AllowOnce, &scene.now, &mut scene.drafts);
     assert_eq!(sent, Sent::Cannot("the agent no longer waits for it"));
     assert_eq!(scene.sent(), (vec![], false));
 }
@@ -290,7 +306,7 @@ fn a_turn_that_ends_with_a_refusal_was_cancelled_by_nobody() {
     let options = json!([{ "optionId": "no", "kind": "reject_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
-    scene.decides(ApprovalAnswer::Deny);
+    scene.decides(ApprovalAnswer::DENY);
     scene.answers(&prompt, &json!({ "stopReason": "cancelled" }));
     assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Policy)));
 }
@@ -302,7 +318,7 @@ fn a_refusal_that_is_not_offered_is_a_cancelled_request() {
     let options = json!([{ "optionId": "go", "kind": "allow_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": "x", "method": "session/request_permission", "params": params }));
-    let response = scene.decides(ApprovalAnswer::Deny);
+    let response = scene.decides(ApprovalAnswer::DENY);
     assert_eq!(response["result"]["outcome"], json!({ "outcome": "cancelled" }));
 }
 
@@ -417,9 +433,9 @@ fn servers_and_directories_are_told_when_the_session_opens() {
 #[test]
 fn a_prompt_is_interrupted_by_a_word_and_what_is_none_is_not() {
     let mut scene = Scene::of(&talk());
-    assert!(!scene.decoder.interrupt(&scene.now, &mut scene.drafts), "there is no prompt yet");
+    assert!(!scene.decoder.interrupt(&scene.now, &mut scene.drafts).is_sent(), "there is no prompt yet");
     let prompt = scene.opened(&json!({ "sessionId": "s1" }));
-    assert!(scene.decoder.interrupt(&scene.now, &mut scene.drafts));
+    assert!(scene.decoder.interrupt(&scene.now, &mut scene.drafts).is_sent());
     let cancel = scene.said();
     assert_eq!((cancel["method"].as_str(), cancel.get("id")), (Some("session/cancel"), None));
     scene.answers(&prompt, &json!({ "stopReason": "cancelled" }));

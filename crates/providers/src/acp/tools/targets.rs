@@ -31,6 +31,7 @@ impl ToolTarget {
             risk,
             paths: Some(self.paths.clone()),
             offers: options.iter().map(|option| option.effect).collect(),
+            changeable: false,
         }
     }
 }

@@ -23,6 +23,8 @@ struct Scene {
     /// What the client has sent, and whether it hung up.
     sent: Vec<Value>,
     hung_up: bool,
+    prompt: HostPrompt,
+    prompted: bool,
     /// The decision on each request, and the requests so far.
     answer: ApprovalAnswer,
     asked: Vec<DecisionRequest>,
@@ -37,7 +39,9 @@ impl Scene {
             now: Moment::utc(Timestamp::EPOCH),
             sent: Vec::new(),
             hung_up: false,
-            answer: ApprovalAnswer::Deny,
+            prompt: talk.first_prompt("p1".into()),
+            prompted: false,
+            answer: ApprovalAnswer::DENY,
             asked: Vec::new(),
         };
         scene.decoder.prompt(&talk.prompt, &mut scene.drafts);
@@ -47,12 +51,23 @@ impl Scene {
     }
 
     fn listen(&mut self) {
-        let ClientOutput { bytes, last, requests, .. } = self.decoder.take_client_output();
+        let ClientOutput { bytes, last, requests, ready, .. } = self.decoder.take_client_output();
         let text = String::from_utf8(bytes).unwrap();
         self.sent.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
         self.hung_up |= last;
+        // The engine sends the first prompt, and hangs up when the turn is over.
+        if ready {
+            let prompt = self.prompt.clone();
+            assert_eq!(self.decoder.send_prompt(&prompt, &self.now, &mut self.drafts), Sent::Done);
+            self.prompted = true;
+            self.listen();
+        }
+        if self.prompted && !self.hung_up && self.decoder.open_turn().is_none() {
+            self.decoder.close(&self.now, &mut self.drafts);
+            self.listen();
+        }
         for request in requests {
-            let sent = self.decoder.decide(&request.approval, self.answer, &self.now, &mut self.drafts);
+            let sent = self.decoder.decide(&request.approval, &self.answer, &self.now, &mut self.drafts);
             assert_eq!(sent, Sent::Done);
             self.asked.push(request);
             self.listen();
@@ -234,13 +249,13 @@ fn decisions_are_sent_in_the_words_of_the_server() {
             ],
         ),
     ] {
-        let answers = [ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowForSession, ApprovalAnswer::Deny];
+        let answers = [ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowForSession, ApprovalAnswer::DENY];
         let meanings = [Decision::Allow, Decision::AllowAlways, Decision::Deny];
         for ((answer, meaning), response) in answers.into_iter().zip(meanings).zip(responses) {
             let mut scene = Scene::of(&talk("[[risky]] Do it."));
             scene.opened(&json!({ "thread": { "id": "t1" } }));
             scene.answers(&json!({ "turn": { "id": "u1" } }));
-            scene.answer = answer;
+            scene.answer = answer.clone();
             scene.server(&json!({ "id": 7, "method": method, "params": params }));
             assert_eq!(scene.sent.last().unwrap(), &json!({ "id": 7, "result": response }), "{method}");
             let asked: Vec<_> =
@@ -282,7 +297,7 @@ fn a_request_that_the_server_takes_back_cannot_be_decided() {
         &json!({ "method": "serverRequest/resolved", "params": { "threadId": "t1", "requestId": 7 } }),
     );
     let sent =
-        scene.decoder.decide(&request.approval, ApprovalAnswer::AllowOnce, &scene.now, &mut scene.drafts);
+        scene.decoder.decide(&request.approval, &ApprovalAnswer::AllowOnce, &scene.now, &mut scene.drafts);
     assert_eq!(sent, Sent::Cannot("the server no longer waits for it"));
 }
 
@@ -360,9 +375,9 @@ fn a_server_that_leaves_before_the_prompt_has_not_succeeded() {
 #[test]
 fn a_turn_is_interrupted_in_its_own_words() {
     let mut scene = Scene::of(&talk("[[hang]] Wait."));
-    assert!(!scene.decoder.interrupt(&scene.now, &mut scene.drafts), "there is no turn yet");
+    assert!(!scene.decoder.interrupt(&scene.now, &mut scene.drafts).is_sent(), "there is no turn yet");
     scene.plays(ERRORS, 6, "turn/started");
-    assert!(scene.decoder.interrupt(&scene.now, &mut scene.drafts));
+    assert!(scene.decoder.interrupt(&scene.now, &mut scene.drafts).is_sent());
     scene.listen();
     let line = ERRORS.lines().find(|line| line.contains("\"turn/interrupt\"")).unwrap();
     let recorded: Value = serde_json::from_str(line).unwrap();

@@ -265,6 +265,7 @@ pub(super) fn is_final(state: SessionState) -> bool {
         | SessionState::Running
         | SessionState::Idle
         | SessionState::WaitingForApproval
+        | SessionState::WaitingForInput
         | SessionState::PausedByHuman
         | SessionState::Stopping => false,
     }
