@@ -16,6 +16,7 @@ mod json;
 mod kind;
 pub mod kinds;
 mod line;
+mod order;
 mod remedy;
 mod request;
 mod time;
@@ -29,6 +30,9 @@ pub use ids::{ApprovalId, MessageId, NativeSessionId, PromptId, QuestionId, Sess
 pub use json::{Excerpt, Json};
 pub use kind::{Kind, Subject, UnknownKind};
 pub use line::{EventWriter, plain_json_prefix};
+pub use order::{
+    ApprovalVerdict, LastTurn, OrderRefused, QueuedPrompt, Receipt, SessionOrder, SessionSnapshot, WhenBusy,
+};
 pub use remedy::{FieldValue, NotAField, Remedy, RequestField};
 pub use request::{
     Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,

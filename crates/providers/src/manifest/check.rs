@@ -29,7 +29,11 @@ pub(super) fn name(manifest: &Manifest) -> Result<(), ManifestError> {
 /// Checks the sections about runs.
 pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
     let run = &manifest.run;
-    for (key, format) in [("format", &run.format), ("no_stream_format", &run.no_stream_format)] {
+    for (key, format) in [
+        ("format", &run.format),
+        ("no_stream_format", &run.no_stream_format),
+        ("live_format", &run.live_format),
+    ] {
         if let Some(name) = format.as_ref().filter(|name| !manifest.formats.contains_key(*name)) {
             return wrong(format!("run.{key}"), format!("there is no format `{name}`"));
         }

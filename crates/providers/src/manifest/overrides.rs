@@ -48,6 +48,11 @@ impl Manifest {
         self.run.format.as_ref().unwrap_or(&self.default_format)
     }
 
+    /// Returns the format of a live session, in which one process takes many prompts.
+    pub fn live_format(&self) -> Option<&str> {
+        self.run.live_format.as_deref()
+    }
+
     /// Returns the format that is better than the usual one under a permission mode.
     pub fn better_format(&self, permission: PermissionMode) -> Option<(&str, &FormatOverrides)> {
         let best = |own: &FormatOverrides| own.best_for.contains(&permission);
@@ -113,7 +118,7 @@ impl Manifest {
         manifest.stop = own.stop;
         manifest.permission.extend(own.permission.clone());
         let run = &mut manifest.run;
-        (run.format, run.no_stream_format) = (None, None);
+        (run.format, run.no_stream_format, run.live_format) = (None, None, None);
         // They belong to the prompt.
         (run.stdin_args, run.prompt_args) = (Vec::new(), Vec::new());
         run.flags.extend(own.flags.clone());

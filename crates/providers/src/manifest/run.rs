@@ -22,6 +22,9 @@ pub struct Run {
     pub format: Option<String>,
     /// The format of a run that is not watched; absent means that there is none.
     pub no_stream_format: Option<String>,
+    /// The format of a live session, in which one process takes many prompts. Absent: a live session starts a process for each
+    /// prompt, in the format of a run that is watched.
+    pub live_format: Option<String>,
     /// Arguments of every run, after those of the format.
     pub args: Vec<String>,
     /// Where the prompt stands among the arguments, for programs that take it there.

@@ -1,0 +1,294 @@
+//! Orders to a live session, their answers, and the snapshot of a session.
+//!
+//! Every program that directs a session uses these types: the library, the control socket, and later the daemon. An order is always
+//! answered, with a [`Receipt`] or an [`OrderRefused`]. What is known only later is an event of the session.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kinds::{
+    ApprovalAsked, ControlMode, OptionState, Outcome, PromptQueue, QuestionAsked, SessionState,
+};
+use crate::{ApprovalId, Attachment, Json, NativeSessionId, PromptId, QuestionId, SessionId};
+
+/// An order to a live session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "order", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SessionOrder {
+    /// Send a prompt.
+    Prompt {
+        /// The text.
+        text: String,
+        /// Files that go with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+        /// What to do while a turn runs.
+        #[serde(default)]
+        when_busy: WhenBusy,
+        /// The sender, for the event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+    },
+    /// Send a prompt that an earlier runner accepted and did not send.
+    SendOffered {
+        /// The prompt.
+        prompt: PromptId,
+    },
+    /// Take a prompt back that the agent has not read.
+    Dequeue {
+        /// The prompt; the last one if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<PromptId>,
+    },
+    /// End the running turn. The session and, where the agent can do that, its process go on.
+    Interrupt,
+    /// Decide an open approval.
+    Decide {
+        /// The approval; the only open one if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<ApprovalId>,
+        /// The decision.
+        verdict: ApprovalVerdict,
+    },
+    /// Answer an open question.
+    Reply {
+        /// The question; the only open one if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<QuestionId>,
+        /// The answers, in the order of the questions. Empty dismisses the question.
+        answers: Vec<String>,
+    },
+    /// Change an option of the agent: `model`, `effort`, `permission`, or one of its own.
+    SetOption {
+        /// The option.
+        option: String,
+        /// The value.
+        value: String,
+    },
+    /// Change who leads the session.
+    SetControl {
+        /// The side that leads from now on.
+        mode: ControlMode,
+    },
+    /// Compact the agent's context.
+    Compact,
+    /// End the agent and the stint. The session can be resumed.
+    Stop,
+    /// The same, at once.
+    Kill,
+}
+
+/// The decision on an approval, as a caller gives it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ApprovalVerdict {
+    /// Do it, this time.
+    Allow {
+        /// With this input instead of the agent's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Json>,
+    },
+    /// Do it, and do not ask for the same again in this session.
+    AllowForSession,
+    /// Do not do it.
+    Deny {
+        /// The reason, for the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+}
+
+/// What to do with a prompt while a turn runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WhenBusy {
+    /// Hand it to the agent, which reads it as soon as it can. Refused if the agent cannot be steered.
+    Steer,
+    /// Send it when the turn is over.
+    #[default]
+    Queue,
+    /// Interrupt the turn, then send it before all queued prompts.
+    Now,
+    /// Refuse it.
+    Refuse,
+}
+
+/// The answer to an order that was carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "receipt", rename_all = "snake_case")]
+pub enum Receipt {
+    /// The prompt began a turn.
+    Started {
+        /// The prompt.
+        prompt: PromptId,
+        /// The turn.
+        turn: u32,
+    },
+    /// The agent has the prompt. The turn that it joins is the running one, or one of its own that follows.
+    Steered {
+        /// The prompt.
+        prompt: PromptId,
+        /// The running turn.
+        turn: u32,
+    },
+    /// The prompt waits in the session's queue.
+    Queued {
+        /// The prompt.
+        prompt: PromptId,
+        /// The number of prompts before it.
+        ahead: u32,
+    },
+    /// The order was carried out.
+    Done,
+}
+
+/// Why an order was not carried out. The text of a refused prompt is never lost: it is the caller's, or it waits in the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "refused", rename_all = "snake_case")]
+pub enum OrderRefused {
+    /// A turn runs, and the caller wanted no queue.
+    Busy,
+    /// There is no running turn.
+    TurnOver,
+    /// The agent cannot be steered.
+    NotSteerable {
+        /// The reason.
+        reason: String,
+    },
+    /// The agent did not acknowledge the order in time. A prompt waits in the queue.
+    NotAcknowledged,
+    /// The agent rejected it.
+    Rejected {
+        /// The reason, in its own words.
+        reason: String,
+    },
+    /// The approval was decided already.
+    AlreadyDecided {
+        /// Who or what decided.
+        by: String,
+    },
+    /// The agent does not offer this answer to its request.
+    NotOffered,
+    /// There is no such prompt, approval or question.
+    Unknown {
+        /// The thing that was named, or the sort of thing.
+        what: String,
+    },
+    /// Several are open, and the order names none.
+    Ambiguous {
+        /// The ids of those that are open.
+        open: Vec<String>,
+    },
+    /// The agent, or this form of it, cannot do that.
+    Unsupported {
+        /// The reason.
+        reason: String,
+    },
+    /// The queue is full.
+    QueueFull {
+        /// The number of prompts in it.
+        limit: u32,
+    },
+    /// The session is being stopped, or is over.
+    Stopping,
+    /// The caller may only watch: its process belongs to an agent.
+    Forbidden {
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl fmt::Display for OrderRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("a turn is running"),
+            Self::TurnOver => f.write_str("no turn is running"),
+            Self::NotSteerable { reason } => write!(f, "the agent cannot be steered: {reason}"),
+            Self::NotAcknowledged => f.write_str("the agent did not acknowledge it within 15 s"),
+            Self::Rejected { reason } => write!(f, "the agent rejected it: {reason}"),
+            Self::AlreadyDecided { by } => write!(f, "it was decided already, by {by}"),
+            Self::NotOffered => f.write_str("the agent does not offer this answer to its request"),
+            Self::Unknown { what } => write!(f, "there is no {what}"),
+            Self::Ambiguous { open } => write!(f, "several are open: {}", open.join(", ")),
+            Self::Unsupported { reason } => write!(f, "not possible: {reason}"),
+            Self::QueueFull { limit } => write!(f, "the queue is full: it has {limit} prompts"),
+            Self::Stopping => f.write_str("the session is being stopped, or is over"),
+            Self::Forbidden { reason } => write!(f, "not permitted: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for OrderRefused {}
+
+/// The state of a live session at one moment. Events after `head` change it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionSnapshot {
+    /// The session.
+    pub session: SessionId,
+    /// The number of the last event that it takes into account.
+    pub head: u64,
+    /// The state.
+    pub state: SessionState,
+    /// The provider.
+    pub provider: String,
+    /// The agent's own id of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_session: Option<NativeSessionId>,
+    /// The model that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The side that leads.
+    pub control: ControlMode,
+    /// The running turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// The last turn that ended, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<LastTurn>,
+    /// Whether the agent's process lives. Without one, the next prompt resumes the session.
+    pub has_process: bool,
+    /// The open approvals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalAsked>,
+    /// The open questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionAsked>,
+    /// The prompts that the agent has not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<QueuedPrompt>,
+    /// The prompts that an earlier runner accepted and did not send.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<QueuedPrompt>,
+    /// The options that the agent reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<OptionState>,
+}
+
+/// The last turn that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LastTurn {
+    /// Its number.
+    pub turn: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// A prompt that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueuedPrompt {
+    /// Its id.
+    pub id: PromptId,
+    /// The text.
+    pub text: String,
+    /// Where it waits.
+    pub queue: PromptQueue,
+}
