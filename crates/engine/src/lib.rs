@@ -13,10 +13,12 @@ pub mod footprint;
 pub mod retry;
 pub mod route;
 mod run;
+mod session;
 mod usage_error;
 
 pub use run::{
-    Approver, AttemptPlan, DecisionRefused, Now, Numbering, OrderId, ReplanResult, ResumeTarget, Run,
-    RunAction, RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep, SpawnFailure, StopSignal, Survivor,
+    Approver, AttemptPlan, Lifetime, Now, Numbering, OrderId, ReplanResult, ResumeTarget, Run, RunAction,
+    RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep, SpawnFailure, StopSignal, Survivor,
     SweepResult, SyncId, Watchdog,
 };
+pub use session::{LifeRequest, LivePlan, Session, SessionOptions};

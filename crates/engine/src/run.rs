@@ -21,6 +21,8 @@
 mod decisions;
 mod end;
 mod ladder;
+mod life;
+mod orders;
 mod output;
 mod replan;
 mod spend;
@@ -31,12 +33,12 @@ mod values;
 mod watch;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use bowline_protocol::kinds::{
     Level, Notice, ProcessSpawned, SessionStarted, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Exit, Failure, Kind, Millis};
+use bowline_protocol::{Exit, Failure, Kind, Millis, OrderRefused};
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::UnnumberedEvent;
 use bowline_providers::moment::Moment;
@@ -47,9 +49,11 @@ use crate::fallback::StreamRule;
 use crate::footprint::Footprint;
 use decisions::Approvals;
 use ladder::{LadderStep, StopCause, StopLadder};
+pub(crate) use life::LifeReport;
+use life::LifeState;
 use state::RunState;
 pub use values::{
-    Approver, AttemptPlan, DecisionRefused, Now, Numbering, OrderId, ReplanResult, ResumeTarget, RunAction,
+    Approver, AttemptPlan, Lifetime, Now, Numbering, OrderId, ReplanResult, ResumeTarget, RunAction,
     RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep, SpawnFailure, StopSignal, Survivor,
     SweepResult, SyncId, Watchdog,
 };
@@ -96,6 +100,7 @@ pub struct Run {
     /// The usage of the open turn at the moment when the budget ended it.
     counted: Option<Spent>,
     approvals: Approvals,
+    life: LifeState,
     /// The last sync that was asked for.
     syncs: SyncId,
 }
@@ -180,6 +185,7 @@ impl Run {
             no_more: false,
             by_help: false,
             approvals: Approvals::default(),
+            life: LifeState::default(),
             syncs: SyncId::default(),
         }
     }
@@ -203,8 +209,8 @@ impl Run {
         // Inputs may still be on their way when the run is over.
         if self.phase == RunPhase::Over {
             // An order is always answered.
-            if let RunInput::Decide { order, .. } = input {
-                step.actions.push(RunAction::Answer(order, Err(DecisionRefused::NotOpen)));
+            if let RunInput::Order { order, .. } = input {
+                step.actions.push(RunAction::Answer(order, Err(OrderRefused::Stopping)));
             }
             return;
         }
@@ -238,9 +244,12 @@ impl Run {
             RunInput::Files(files) => self.files(files, now, step),
             RunInput::Replanned(replanned) => self.replanned(replanned, now, step),
             RunInput::Command(command) => self.command(command, now, step),
-            RunInput::Decide { order, approval, answer } => {
-                self.decided_by_person(order, &approval, answer, now, step);
+            RunInput::Order { order, what, .. } => {
+                let result = self.order(what, now, step);
+                step.actions.push(RunAction::Answer(order, result));
             }
+            // Only a live session asks for plans.
+            RunInput::Planned(_) => {}
             RunInput::Trouble(failure) => self.stop(StopCause::Trouble(Box::new(failure)), now, step),
             RunInput::Overdue(limit) => self.overdue(limit, now, step),
             RunInput::Others(amounts) => {
@@ -281,15 +290,10 @@ impl Run {
         if self.phase != RunPhase::New {
             return;
         }
-        let started = SessionStarted {
-            provider: Some(self.plan.provider.clone()),
-            version: self.plan.version.clone(),
-            cwd: self.plan.cwd.clone(),
-            model: self.plan.model.clone(),
-            capabilities: self.plan.capabilities.clone().map(Box::new),
-            ..SessionStarted::default()
-        };
-        self.emit(Kind::SessionStarted(started), now, step);
+        // A live session has emitted it, once for all of its processes.
+        if !self.plan.lifetime.is_live() {
+            self.emit_session_started(now, step);
+        }
         for kind in std::mem::take(&mut self.plan.opening) {
             self.emit(kind, now, step);
         }
@@ -300,6 +304,19 @@ impl Run {
             self.guard.begins(now.up);
             self.phase = RunPhase::Waiting { until: now.up.plus(self.plan.delay) };
         }
+    }
+
+    /// Emits the beginning of the stint.
+    pub(crate) fn emit_session_started(&mut self, now: Now, step: &mut RunStep) {
+        let started = SessionStarted {
+            provider: Some(self.plan.provider.clone()),
+            version: self.plan.version.clone(),
+            cwd: self.plan.cwd.clone(),
+            model: self.plan.model.clone(),
+            capabilities: self.plan.capabilities.clone().map(Box::new),
+            ..SessionStarted::default()
+        };
+        self.emit(Kind::SessionStarted(started), now, step);
     }
 
     /// Has the state of the files read before the agent can change them, if the plan wants it.
@@ -370,7 +387,6 @@ impl Run {
             raw_start: self.state.stdout_bytes,
         };
         self.emit(Kind::ProcessSpawned(spawned), now, step);
-        self.change_state(SessionState::Running, None, now, step);
         if let Some(ladder) = &mut self.ladder {
             // The run was stopped before the program ran.
             // Kill it at once: a polite stop would give it time to begin the work.
@@ -379,6 +395,7 @@ impl Run {
             step.actions.push(RunAction::KillTree);
             return;
         }
+        self.change_state(SessionState::Running, None, now, step);
         self.decoder.open(&self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
         self.take_client_output(now, step);
@@ -400,7 +417,14 @@ impl Run {
         step.events.push(event);
     }
 
-    fn change_state(&mut self, state: SessionState, reason: Option<String>, now: Now, step: &mut RunStep) {
+    pub(crate) fn change_state(
+        &mut self,
+        state: SessionState,
+        reason: Option<String>,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        self.life.announce(state);
         self.emit(Kind::SessionStateChanged(SessionStateChanged { state, reason }), now, step);
     }
 

@@ -14,16 +14,21 @@
 
 use std::collections::VecDeque;
 
-use bowline_protocol::kinds::{ApprovalDecided, Level, Notice, SessionState};
-use bowline_protocol::{ApprovalId, Decider, Decision, EnforcedBy, Kind, Millis, Timestamp};
+use bowline_protocol::kinds::{ApprovalDecided, Level, Notice};
+use bowline_protocol::{
+    ApprovalId, Decider, Decision, EnforcedBy, Kind, Millis, OrderRefused, Receipt, Timestamp,
+};
 use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest, Sent};
 
-use super::values::{Approver, DecisionRefused, OrderId, SyncId};
+use super::values::{Approver, SyncId};
 use super::{Now, Run, RunAction, RunPhase, RunStep};
 use crate::approvals::{decide_by_mode, is_offered, is_open_to_a_person};
 
 /// How many open approvals are remembered, so that an agent which only asks cannot fill the memory.
 const OPEN_AT_MOST: usize = 1024;
+
+/// How many decisions are remembered for a second decider.
+const RECENT_AT_MOST: usize = 256;
 
 /// The approvals of one process.
 #[derive(Debug, Default)]
@@ -36,6 +41,8 @@ pub(super) struct Approvals {
     waiting_since: Option<Millis>,
     /// Decided, and not sent: the journal is being synced.
     held: VecDeque<HeldDecision>,
+    /// The last decisions of the session, so that a second decider learns who was first.
+    recent: VecDeque<(ApprovalId, Decider)>,
 }
 
 /// A request that waits for a person.
@@ -68,6 +75,20 @@ impl Approvals {
         self.waiting.retain(|waiting| waiting.request.approval != *approval);
     }
 
+    /// Remembers a decision for a second decider.
+    fn remember(&mut self, approval: &ApprovalId, by: Decider) {
+        if self.recent.len() == RECENT_AT_MOST {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((approval.clone(), by));
+    }
+
+    /// Forgets what was open with a process that is gone.
+    pub(super) fn next_life(&mut self) {
+        let recent = std::mem::take(&mut self.recent);
+        *self = Self { recent, ..Self::default() };
+    }
+
     /// Returns whether a person is waited for.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -87,7 +108,7 @@ impl Approvals {
 
 impl Run {
     /// Returns the approvals that wait for a person.
-    pub fn waiting_approvals(&self) -> impl Iterator<Item = &ApprovalId> {
+    pub(crate) fn waiting_approvals(&self) -> impl Iterator<Item = &ApprovalId> {
         self.approvals.waiting.iter().map(|waiting| &waiting.request.approval)
     }
 
@@ -126,29 +147,34 @@ impl Run {
             let rule = Some(format!("permission_mode:{}", mode.as_str()));
             self.settle(request.approval, decision.answer, Decider::Policy, rule, now, step);
         }
-        self.update_waiting(now, step);
+        self.update_state(now, step);
     }
 
-    /// Handles a person's decision.
+    /// Handles a person's decision. Without an id it is about the only request that waits.
     pub(super) fn decided_by_person(
         &mut self,
-        order: OrderId,
-        approval: &ApprovalId,
+        approval: Option<ApprovalId>,
         answer: ApprovalAnswer,
         now: Now,
         step: &mut RunStep,
-    ) {
-        let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == *approval);
-        let result = match waiting {
-            None => Err(DecisionRefused::NotOpen),
-            Some(waiting) if !is_offered(&waiting.request, &answer) => Err(DecisionRefused::NotOffered),
-            Some(_) => {
-                self.settle(approval.clone(), answer, Decider::Human, None, now, step);
-                self.update_waiting(now, step);
-                Ok(())
-            }
+    ) -> Result<Receipt, OrderRefused> {
+        let approval = match approval {
+            Some(approval) => approval,
+            None => only(self.waiting_approvals(), "open approval")?.clone(),
         };
-        step.actions.push(RunAction::Answer(order, result));
+        let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == approval);
+        match waiting {
+            None => Err(match self.approvals.recent.iter().find(|(id, _)| *id == approval) {
+                Some((_, by)) => OrderRefused::AlreadyDecided { by: decider_name(*by).to_owned() },
+                None => OrderRefused::Unknown { what: format!("open approval `{approval}`") },
+            }),
+            Some(waiting) if !is_offered(&waiting.request, &answer) => Err(OrderRefused::NotOffered),
+            Some(_) => {
+                self.settle(approval, answer, Decider::Human, None, now, step);
+                self.update_state(now, step);
+                Ok(Receipt::Done)
+            }
+        }
     }
 
     /// Denies the requests whose deadline has passed.
@@ -174,7 +200,7 @@ impl Run {
         for approval in denied {
             self.settle(approval, ApprovalAnswer::DENY, by, None, now, step);
         }
-        self.update_waiting(now, step);
+        self.update_state(now, step);
     }
 
     /// Writes a decision down, has it synced, and holds it back until then.
@@ -196,25 +222,24 @@ impl Run {
         step.actions.push(RunAction::Sync(sync));
     }
 
-    /// Stops and starts the clocks: none of them runs while a person is waited for.
-    pub(super) fn update_waiting(&mut self, now: Now, step: &mut RunStep) {
-        match (self.approvals.is_waiting(), self.approvals.waiting_since) {
-            (true, None) => {
-                self.approvals.waiting_since = Some(now.up);
-                self.change_state(SessionState::WaitingForApproval, None, now, step);
-            }
+    /// Stops and starts the clocks: none of them runs while a person is waited for, or leads.
+    pub(super) fn update_clocks(&mut self, now: Now) {
+        let waits = self.approvals.is_waiting() || self.life.has_questions() || self.life.human_led;
+        match (waits, self.approvals.waiting_since) {
+            (true, None) => self.approvals.waiting_since = Some(now.up),
             (false, Some(since)) => {
                 self.approvals.waiting_since = None;
                 let waited = Millis(now.up.0.saturating_sub(since.0));
                 self.watch.skip(waited, now.up);
                 self.guard.skip(waited);
-                // A stop has its own state.
-                if self.phase == RunPhase::Running && self.ladder.is_none() {
-                    self.change_state(SessionState::Running, None, now, step);
-                }
             }
             (true, Some(_)) | (false, None) => {}
         }
+    }
+
+    /// Returns whether no clock runs, because a person is waited for or leads.
+    pub(super) fn waits_for_person(&self) -> bool {
+        self.approvals.waiting_since.is_some()
     }
 
     /// Sends the decisions whose events are on disk now.
@@ -245,7 +270,7 @@ impl Run {
         }
         self.approvals.waiting.clear();
         self.approvals.held.clear();
-        self.update_waiting(now, step);
+        self.update_state(now, step);
     }
 
     fn emit_decision(
@@ -258,6 +283,7 @@ impl Run {
         step: &mut RunStep,
     ) {
         self.approvals.decided(approval);
+        self.approvals.remember(approval, by);
         let (decision, reason, changed_input) = match answer {
             ApprovalAnswer::AllowOnce => (Decision::Allow, None, None),
             ApprovalAnswer::AllowForSession => (Decision::AllowAlways, None, None),
@@ -268,5 +294,31 @@ impl Run {
         let decided =
             ApprovalDecided { id: approval.clone(), decision, by, rule, reason, changed_input, enforced_by };
         self.emit(Kind::ApprovalDecided(decided), now, step);
+    }
+}
+
+/// Returns the only one of several; an error that lists them if there are more.
+pub(super) fn only<'a, T: std::fmt::Display + 'a>(
+    mut open: impl Iterator<Item = &'a T>,
+    what: &str,
+) -> Result<&'a T, OrderRefused> {
+    let Some(first) = open.next() else { return Err(OrderRefused::Unknown { what: what.to_owned() }) };
+    let others: Vec<String> = open.map(ToString::to_string).collect();
+    if others.is_empty() {
+        return Ok(first);
+    }
+    let open = std::iter::once(first.to_string()).chain(others).collect();
+    Err(OrderRefused::Ambiguous { open })
+}
+
+/// Returns who decided, for the person who was second.
+fn decider_name(by: Decider) -> &'static str {
+    match by {
+        Decider::Human => "a person",
+        Decider::Policy => "the permission mode",
+        Decider::Timeout => "its deadline",
+        Decider::Host => "the stop of the turn",
+        Decider::ClientLost => "the loss of its client",
+        Decider::Withdrawn => "the agent, which withdrew it",
     }
 }

@@ -11,7 +11,8 @@ use bowline_providers::dialect::Shape;
 
 use super::ladder::StopCause;
 use super::{
-    DRAIN, DRAIN_AT_MOST, Now, PATIENCE, Run, RunAction, RunEnd, RunPhase, RunStep, Survivor, SweepResult,
+    DRAIN, DRAIN_AT_MOST, LifeReport, Now, PATIENCE, Run, RunAction, RunEnd, RunPhase, RunStep, Survivor,
+    SweepResult,
 };
 use crate::fallback::{self, StreamEnd, StreamRule};
 use crate::footprint::{AttemptTraces, Footprint};
@@ -129,6 +130,7 @@ impl Run {
         self.decoder.finish(&End { exit, cause }, &self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
         self.withdraw_approvals(now, step);
+        self.withdraw_questions(now, step);
         // But it may be a reason on our side against a second attempt.
         if let Some(ladder) = self.ladder.take() {
             self.why = Some(ladder.why);
@@ -235,16 +237,16 @@ impl Run {
 
     fn end(&mut self, now: Now, step: &mut RunStep) {
         let outcome = self.state.outcome.unwrap_or(Outcome::Truncated);
-        let state =
-            if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
-        self.change_state(state, None, now, step);
         let reason = match &self.why {
             // A program that lingered had answered. For the caller it ended by itself.
             None | Some(StopCause::Lingering) => EndReason::Exited,
             Some(StopCause::Cancelled | StopCause::Trouble(_)) => EndReason::Stopped,
             Some(StopCause::TimedOut(..)) => EndReason::TimedOut,
         };
-        self.emit(Kind::SessionEnded(SessionEnded { exit: self.process.exit, reason }), now, step);
+        // A live session goes on without this process.
+        if !self.plan.lifetime.is_live() {
+            self.emit_session_ended(outcome, self.process.exit, reason, now, step);
+        }
         // From here on `handle` ignores every input, so `Done` is the last action.
         self.phase = RunPhase::Over;
         let timed_out = match &self.why {
@@ -255,6 +257,7 @@ impl Run {
             outcome,
             failure: self.state.failure.take(),
             exit: self.process.exit,
+            reason,
             survivors: std::mem::take(&mut self.survivors),
             left_behind: std::mem::take(&mut self.left_behind),
             killed: std::mem::take(&mut self.killed),
@@ -264,7 +267,28 @@ impl Run {
             tool_ran: self.state.tool_ever_ran,
             footprint: self.state.footprint,
         };
-        step.actions.push(RunAction::Done(Box::new(ended)));
+        if self.plan.lifetime.is_live() {
+            self.life.report(LifeReport::Over(Box::new(ended)));
+        } else {
+            step.actions.push(RunAction::Done(Box::new(ended)));
+        }
+    }
+}
+
+impl Run {
+    /// Emits the end of the stint.
+    pub(crate) fn emit_session_ended(
+        &mut self,
+        outcome: Outcome,
+        exit: Option<Exit>,
+        reason: EndReason,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        let state =
+            if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
+        self.change_state(state, None, now, step);
+        self.emit(Kind::SessionEnded(SessionEnded { exit, reason }), now, step);
     }
 }
 

@@ -1,11 +1,11 @@
 //! The output of the program on its way through a run: decoded, numbered, and answered on standard input.
 
-use bowline_protocol::{Kind, PromptId};
+use bowline_protocol::Kind;
 use bowline_providers::dialect::ClientOutput;
 
 use super::ladder::StopCause;
 use super::state::RunState;
-use super::{DRAIN, Now, Run, RunAction, RunPhase, RunStep};
+use super::{DRAIN, LifeReport, Now, Run, RunAction, RunPhase, RunStep};
 
 impl Run {
     pub(super) fn output(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
@@ -32,18 +32,23 @@ impl Run {
     /// Passes the dialect's bytes on to the program's standard input, decides its requests, and sends the first prompt when the
     /// client is ready.
     pub(super) fn take_client_output(&mut self, now: Now, step: &mut RunStep) {
-        let ClientOutput { bytes, last, prompt, ready, requests, .. } = self.decoder.take_client_output();
+        let ClientOutput { bytes, last, prompt, ready, requests, questions, acknowledged, read, .. } =
+            self.decoder.take_client_output();
         // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
         if !bytes.is_empty() {
             step.actions.push(RunAction::Write(bytes));
         }
         self.decide(requests, now, step);
+        self.asked(questions, now, step);
+        acknowledged.into_iter().for_each(|it| self.life.report(LifeReport::Acknowledged(it)));
+        read.into_iter().for_each(|prompt| self.life.report(LifeReport::Read(prompt)));
         if last && !self.hung_up {
             self.hung_up = true;
             step.actions.push(RunAction::CloseStdin);
         }
         if ready {
+            self.client_ready();
             self.send_first_prompt(now, step);
         }
     }
@@ -51,16 +56,20 @@ impl Run {
     /// Sends the first prompt: the native session is open.
     fn send_first_prompt(&mut self, now: Now, step: &mut RunStep) {
         let Some(conversation) = &self.plan.attempts[self.attempt].conversation else { return };
-        let prompt = conversation.first_prompt(PromptId::from("p1"));
+        let prompt = conversation.first_prompt(self.plan.prompt_id.clone());
         // The turn is open already: it begins before the process does.
         self.decoder.send_prompt(&prompt, &self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
         self.take_client_output(now, step);
     }
 
-    /// Ends the conversation when the turn is over: this process answers one prompt.
+    /// Ends the conversation when the turn is over, if this process answers one prompt.
     fn hang_up_after_the_answer(&mut self, now: Now, step: &mut RunStep) {
-        if self.hung_up || !self.uses_protocol() || !self.state.prompted || self.decoder.open_turn().is_some()
+        if self.is_kept()
+            || self.hung_up
+            || !self.uses_protocol()
+            || !self.state.prompted
+            || self.decoder.open_turn().is_some()
         {
             return;
         }
@@ -104,8 +113,8 @@ impl Run {
     /// Numbers the decoder's events, and acts on them as a whole.
     pub(super) fn emit_decoded(&mut self, now: Now, step: &mut RunStep) {
         self.number_drafts(now, step);
-        // The agent may have withdrawn a request that waited for a person.
-        self.update_waiting(now, step);
+        // The agent may have withdrawn a request that waited for a person, or ended a turn.
+        self.update_state(now, step);
         // A tool or a background task may be silent for long.
         self.watch.in_tool(self.decoder.running_tools() > 0 || self.decoder.has_left_tasks());
         self.check_budget(now, step);
@@ -132,15 +141,20 @@ impl Run {
                 _ => {}
             }
             // The reason is in the ladder while the stop goes on. `judge` then moves it to `self.why`.
-            let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref());
-            if !self.state.accept(&mut draft, why) {
+            let interrupted = self.life.is_interrupting().then_some(&StopCause::Cancelled);
+            let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref()).or(interrupted);
+            // A live session computes its state. That of the agent does not know what waits for a person.
+            let is_state = matches!(draft.kind, Kind::SessionStateChanged(_));
+            if !self.state.accept(&mut draft, why) || (is_state && self.plan.lifetime.is_live()) {
                 continue;
             }
             step.durable |= RunState::is_durable(&draft.kind);
             // The decoder may be several turns ahead of this event, so the event itself decides.
             match &draft.kind {
+                Kind::TurnEnded(_) if self.is_kept() => self.life.turn_ended(),
                 Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
+                Kind::QuestionAnswered(answered) => self.life.answered(&answered.id),
                 Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id),
                 Kind::ApprovalDecided(decided) => self.approvals.decided(&decided.id),
                 _ => {}

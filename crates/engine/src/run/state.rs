@@ -89,6 +89,28 @@ impl RunState {
         (self.seen, self.prompted, self.usage_reported) = (Footprint::default(), false, false);
     }
 
+    /// Resets the state for the next process of a live session, which continues the numbering.
+    pub(super) fn next_life(&mut self, resume: Option<ResumeTarget>) {
+        self.next_attempt(resume);
+        (self.footprint, self.tool_ever_ran) = (Footprint::default(), false);
+        (self.answered, self.wrong_session) = (None, None);
+    }
+
+    /// Returns the number that the next turn gets.
+    pub(super) fn next_turn(&self) -> u32 {
+        self.turns_before.max(self.turn) + 1
+    }
+
+    /// Returns the number of the last event.
+    pub(super) fn last_seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Returns the last turn that began; 0 before the first.
+    pub(super) fn last_turn(&self) -> u32 {
+        self.turn
+    }
+
     /// Records bytes of standard error.
     pub(super) fn add_stderr(&mut self, bytes: &[u8]) {
         self.stderr_bytes += bytes.len() as u64;
@@ -107,6 +129,8 @@ impl RunState {
                 | Kind::SessionEnded(_)
                 | Kind::ApprovalAsked(_)
                 | Kind::ApprovalDecided(_)
+                | Kind::PromptQueued(_)
+                | Kind::PromptRemoved(_)
         )
     }
 

@@ -127,7 +127,10 @@ impl Run {
         if self.phase != RunPhase::Running {
             return;
         }
-        let polite = self.plan.polite == StopMethod::Protocol && first == RunAction::CloseStdin;
+        // An interrupt that had no effect is not repeated (`Run::interrupt` has the reasons).
+        let polite = self.plan.polite == StopMethod::Protocol
+            && first == RunAction::CloseStdin
+            && !self.life.is_interrupting();
         // `interrupt` queues the protocol's cancel request. A dialect without one falls back to a closed standard input.
         if polite && self.decoder.interrupt(&self.moment, &mut self.drafts).is_sent() {
             self.emit_decoded(now, step);
@@ -136,6 +139,7 @@ impl Run {
             step.actions.push(first);
         }
         self.deny_for_stop(now, step);
+        self.dismiss_questions(now, step);
     }
 
     /// Takes the next step of the ladder if it is due.

@@ -1,7 +1,7 @@
 //! Runs as tables: inputs, and the resulting events and actions. No process, no sleeping.
 
 mod budget;
-mod decisions;
+pub(crate) mod decisions;
 mod edges;
 mod ladder;
 mod numbering;
@@ -10,7 +10,7 @@ mod preparing;
 mod random;
 mod replan;
 mod stopping;
-mod world;
+pub(crate) mod world;
 
 use bowline_protocol::kinds::{Outcome, TouchedFile};
 use bowline_protocol::{Category, Code, Exit, Failure};

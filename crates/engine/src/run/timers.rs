@@ -16,7 +16,8 @@ impl Run {
                 return Some(self.watch.total_at().map_or(until, |(at, _)| at.min(until)));
             }
             RunPhase::Spawning | RunPhase::Running => {
-                self.watch.deadline().into_iter().chain(self.guard.deadline()).min()
+                let guard = self.guard.deadline().filter(|_| self.life.idle_since().is_none());
+                self.watch.deadline().into_iter().chain(guard).chain(self.life.interrupt_deadline()).min()
             }
             // The delay counts against the time limit of the budget.
             RunPhase::Waiting { until } => {
@@ -31,7 +32,9 @@ impl Run {
         // While the program is being stopped, only the ladder has deadlines; while a person is waited for, only the requests.
         match &self.ladder {
             Some(ladder) => Some(ladder.next_at),
-            None if self.approvals.is_waiting() => self.approvals.deadline(),
+            None if self.waits_for_person() => {
+                self.approvals.deadline().into_iter().chain(self.life.interrupt_deadline()).min()
+            }
             None => phase,
         }
     }
@@ -55,10 +58,18 @@ impl Run {
             },
             // This arm comes before the watchdogs: a program that is being stopped must not get a second reason.
             RunPhase::Spawning | RunPhase::Running if self.ladder.is_some() => self.next_step(now, step),
-            RunPhase::Running if self.approvals.is_waiting() => self.deny_expired(now, step),
+            RunPhase::Running if self.life.interrupt_deadline().is_some_and(|at| now.up >= at) => {
+                let text =
+                    "the agent did not end the interrupted turn within 10 s; its process is ended".to_owned();
+                let code = Some("interrupt_ignored".to_owned());
+                self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+                self.stop(StopCause::Cancelled, now, step);
+            }
+            RunPhase::Running if self.waits_for_person() => self.deny_expired(now, step),
             // The budget comes before the watchdogs: no retry may follow a used-up budget (`retry::blocking_reason`).
             RunPhase::Spawning | RunPhase::Running
-                if self.guard.deadline().is_some_and(|at| now.up >= at) =>
+                if self.life.idle_since().is_none()
+                    && self.guard.deadline().is_some_and(|at| now.up >= at) =>
             {
                 let why = self.guard.time_is_over();
                 self.stop_for_budget(why, now, step);

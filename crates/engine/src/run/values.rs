@@ -1,18 +1,21 @@
 //! The inputs and outputs of a run: plain values.
 
-use bowline_protocol::kinds::{CapabilityDegraded, Notice, Outcome, TouchedFile, Transport};
+use std::collections::BTreeMap;
+
+use bowline_protocol::kinds::{CapabilityDegraded, EndReason, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{
-    ApprovalId, Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, Remedy, RequestField,
-    SessionId, Timestamp,
+    Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, OrderRefused, PromptId, Receipt,
+    Remedy, RequestField, SessionId, SessionOrder, Timestamp,
 };
 use bowline_providers::conversation::Conversation;
-use bowline_providers::dialect::{ApprovalAnswer, Shape};
+use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 use bowline_providers::manifest::run::{StopMethod, StopScope};
 
 use crate::budget::{Amounts, Budget, BudgetScope};
 use crate::fallback::{StreamFallback, StreamRule};
 use crate::footprint::Footprint;
+use crate::session::LifeRequest;
 
 /// The time of an input: the wall clock for people, and a monotonic clock for deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,10 @@ pub struct RunPlan {
     pub capabilities: Option<Capabilities>,
     /// The user's prompt.
     pub prompt: String,
+    /// The id of that prompt in the session.
+    pub prompt_id: PromptId,
+    /// How long the program lives.
+    pub lifetime: Lifetime,
     /// How the program is started: the usual form first, then the non-streaming form if there is one.
     pub attempts: Vec<AttemptPlan>,
     /// How the program is stopped politely.
@@ -69,6 +76,28 @@ pub struct RunPlan {
     pub zone: jiff::tz::TimeZone,
     /// Who decides the agent's requests that the permission mode neither allows nor forbids for good.
     pub approver: Approver,
+}
+
+/// How long the program of a run lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// For one prompt, which is the whole stint of the session.
+    #[default]
+    OnePrompt,
+    /// For one prompt of a live session. The next prompt gets another process.
+    PerPrompt,
+    /// For many prompts of a live session, until it is idle for too long.
+    Kept,
+}
+
+impl Lifetime {
+    /// Returns whether the process is one of a live session, which goes on after it.
+    pub fn is_live(self) -> bool {
+        match self {
+            Self::OnePrompt => false,
+            Self::PerPrompt | Self::Kept => true,
+        }
+    }
 }
 
 /// Who decides the agent's requests.
@@ -234,17 +263,6 @@ pub struct SyncId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OrderId(pub u64);
 
-/// Why a decision of the caller does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecisionRefused {
-    /// The approval is not open.
-    #[error("the approval is not open: it was decided, withdrawn by the agent, or never asked")]
-    NotOpen,
-    /// The agent does not offer this answer.
-    #[error("the agent does not offer this answer to its request")]
-    NotOffered,
-}
-
 /// An input of a run: something that happened.
 #[derive(Debug)]
 pub enum RunInput<'a> {
@@ -279,15 +297,17 @@ pub enum RunInput<'a> {
     Replanned(ReplanResult),
     /// A command from the caller.
     Command(RunCommand),
-    /// A person's decision on an open approval.
-    Decide {
+    /// An order of the caller. It is always answered ([`RunAction::Answer`]).
+    Order {
         /// The number of the order.
         order: OrderId,
-        /// The approval.
-        approval: ApprovalId,
-        /// The decision.
-        answer: ApprovalAnswer,
+        /// The order.
+        what: SessionOrder,
+        /// The contents of the images of a prompt, by path.
+        images: BTreeMap<String, Vec<u8>>,
     },
+    /// The plan of the next process of a live session was made ([`RunAction::Plan`]), or could not be made.
+    Planned(Result<Box<RunPlan>, Box<Failure>>),
     /// An error on our side that ends the run, such as a full disk.
     Trouble(Failure),
     /// Including the time in which the machine slept, the run took longer than this total limit. The monotonic clock slept too.
@@ -317,7 +337,9 @@ pub enum RunAction {
     /// report [`RunInput::Trouble`] instead.
     Sync(SyncId),
     /// Report the result of an order to its sender.
-    Answer(OrderId, Result<(), DecisionRefused>),
+    Answer(OrderId, Result<Receipt, OrderRefused>),
+    /// Make the plan of the next process of a live session, and report it. Keep what it needs to be started.
+    Plan(Box<LifeRequest>),
     /// Close its standard input.
     CloseStdin,
     /// Send a signal.
@@ -368,6 +390,8 @@ pub struct RunEnd {
     pub failure: Option<Failure>,
     /// How the process ended, if one was started.
     pub exit: Option<Exit>,
+    /// Why the run is over.
+    pub reason: EndReason,
     /// The processes that could not be ended.
     pub survivors: Vec<Survivor>,
     /// Processes that outlived a program which had exited by itself. They were ended.
@@ -385,6 +409,26 @@ pub struct RunEnd {
     pub tool_ran: bool,
     /// The work that the program may have done with the prompt. Meaningless for a turn that ended well.
     pub footprint: Footprint,
+}
+
+impl RunEnd {
+    /// Describes the end of a session that started no process.
+    pub(crate) fn without_process(outcome: Outcome, reason: EndReason) -> Self {
+        Self {
+            outcome,
+            failure: None,
+            exit: None,
+            reason,
+            survivors: Vec::new(),
+            left_behind: Vec::new(),
+            killed: Vec::new(),
+            rule: StreamRule::Result,
+            stream_fallback: false,
+            timed_out: None,
+            tool_ran: false,
+            footprint: Footprint::default(),
+        }
+    }
 }
 
 /// The watchdogs, by phase.

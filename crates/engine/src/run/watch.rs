@@ -40,6 +40,8 @@ pub(super) struct Watchdogs {
     finished: Option<Millis>,
     stall_reported: bool,
     in_tool: bool,
+    /// Whether the program waits for a prompt. Then only its end is watched.
+    paused: bool,
 }
 
 impl Watchdogs {
@@ -54,6 +56,7 @@ impl Watchdogs {
             finished: None,
             stall_reported: false,
             in_tool: false,
+            paused: false,
         }
     }
 
@@ -90,6 +93,26 @@ impl Watchdogs {
     pub(super) fn skip(&mut self, waited: Millis, now: Millis) {
         self.began = self.began.map(|began| began.plus(waited));
         self.running_since = self.running_since.map(|since| since.plus(waited));
+        self.sign_of_life(now);
+    }
+
+    /// Stops the clocks: the program waits for a prompt.
+    pub(super) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Starts the clocks again, for a turn that begins now.
+    pub(super) fn resume(&mut self, now: Millis) {
+        if self.paused {
+            self.next_turn(now);
+        }
+    }
+
+    /// Starts the clocks of a further turn. Each turn has the whole total limit.
+    pub(super) fn next_turn(&mut self, now: Millis) {
+        self.paused = false;
+        self.began = Some(now);
+        self.finished = None;
         self.sign_of_life(now);
     }
 
@@ -146,6 +169,7 @@ impl Watchdogs {
     /// Returns every running deadline, with its watchdog and limit.
     fn deadlines(&self) -> impl Iterator<Item = (Millis, Watchdog, Millis)> {
         let running = self.running_since;
+        let watches = !self.paused;
         let at = |since: Option<Millis>, limit: Option<Millis>, which| {
             since.zip(limit).map(|(since, limit)| (since.plus(limit), which, limit))
         };
@@ -162,12 +186,18 @@ impl Watchdogs {
         ]
         .into_iter()
         .flatten()
+        .filter(move |_| watches)
+    }
+
+    /// Returns whether a silence is to be reported that is not reported yet.
+    fn reports_stalls(&self) -> bool {
+        self.running_since.is_some() && !self.stall_reported && !self.paused
     }
 
     /// Returns when the next check is due.
     pub(super) fn deadline(&self) -> Option<Millis> {
         let finished = self.finished.map(|since| since.plus(self.limits.shutdown));
-        let stall = (self.running_since.is_some() && !self.stall_reported && self.finished.is_none())
+        let stall = (self.reports_stalls() && self.finished.is_none())
             .then(|| self.last_sign.plus(self.stall_after()));
         self.deadlines().map(|(at, ..)| at).chain(finished).chain(stall).min()
     }
@@ -182,11 +212,7 @@ impl Watchdogs {
             return WatchdogFinding::Watchdog(which, limit);
         }
         let silent = Millis(now.0.saturating_sub(self.last_sign.0));
-        if self.running_since.is_some()
-            && !self.stall_reported
-            && self.finished.is_none()
-            && silent >= self.stall_after()
-        {
+        if self.reports_stalls() && self.finished.is_none() && silent >= self.stall_after() {
             // One notice for each silence. The next sign of life resets it.
             self.stall_reported = true;
             return WatchdogFinding::Stall(format!("no output from the program for {}", seconds(silent)));

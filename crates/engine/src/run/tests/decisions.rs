@@ -1,19 +1,21 @@
 //! Decisions on approvals: written down, synced, and only then sent.
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Decider, Decision, PermissionMode};
+use bowline_protocol::{ApprovalVerdict, Decider, Decision, PermissionMode, SessionOrder};
 use bowline_providers::conversation::Conversation;
-use bowline_providers::dialect::ApprovalAnswer;
 
 use super::super::*;
 use super::world::World;
 
-pub(super) const HELLO: &str = r#"{"id":1,"result":{"protocolVersion":1}}"#;
-pub(super) const SESSION: &str = r#"{"id":2,"result":{"sessionId":"s"}}"#;
-pub(super) const READ: &str = r#"{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"read"},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
-pub(super) const SHELL: &str = r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"u","kind":"execute"},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
-pub(super) const TAKEN_BACK: &str = r#"{"method":"$/cancel_request","params":{"requestId":0}}"#;
-pub(super) const DONE: &str = r#"{"id":3,"result":{"stopReason":"end_turn"}}"#;
+const ALLOW: ApprovalVerdict = ApprovalVerdict::Allow { input: None };
+const DENY: ApprovalVerdict = ApprovalVerdict::Deny { message: None };
+
+pub(crate) const HELLO: &str = r#"{"id":1,"result":{"protocolVersion":1}}"#;
+pub(crate) const SESSION: &str = r#"{"id":2,"result":{"sessionId":"s"}}"#;
+pub(crate) const READ: &str = r#"{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"read"},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
+pub(crate) const SHELL: &str = r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"u","kind":"execute"},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
+pub(crate) const TAKEN_BACK: &str = r#"{"method":"$/cancel_request","params":{"requestId":0}}"#;
+pub(crate) const DONE: &str = r#"{"id":3,"result":{"stopReason":"end_turn"}}"#;
 
 /// A run whose agent works on its prompt.
 fn prompted() -> World {
@@ -115,10 +117,10 @@ fn a_run_that_is_stopped_allows_nothing_more() {
 }
 
 /// Gives a person's decision, and returns what follows from it.
-fn person(world: &mut World, approval: &str, answer: ApprovalAnswer) -> String {
-    let approval = approval.into();
+fn person(world: &mut World, approval: &str, verdict: ApprovalVerdict) -> String {
+    let approval = Some(approval.into());
     after(world, |world| {
-        world.give(RunInput::Decide { order: OrderId(5), approval, answer });
+        world.order(5, SessionOrder::Decide { approval, verdict });
     })
 }
 
@@ -129,7 +131,7 @@ fn a_person_decides_and_no_clock_runs_meanwhile() {
         world.says(SHELL);
     });
     assert!(asked.ends_with("approval_asked state:waiting_for_approval"), "{asked}");
-    assert_eq!(world.run.waiting_approvals().count(), 1);
+    assert_eq!(world.run.process().waiting_approvals().count(), 1);
     // Longer than the limit on silence and the total limit.
     assert_eq!(
         after(&mut world, |world| {
@@ -137,19 +139,19 @@ fn a_person_decides_and_no_clock_runs_meanwhile() {
         }),
         ""
     );
-    let decided = person(&mut world, "1", ApprovalAnswer::AllowOnce);
-    assert_eq!(decided, "approval_decided state:running !sync(1) !answer(5, true)");
+    let decided = person(&mut world, "1", ALLOW);
+    assert_eq!(decided, "approval_decided state:running !sync(1) !answer(5, done)");
     assert_eq!(after(&mut world, |world| synced(world, 1)), "!write");
     assert_eq!(decisions(&world), [("1", Decision::Allow, Decider::Human)]);
     // The second decision on the same request does not count.
-    assert_eq!(person(&mut world, "1", ApprovalAnswer::DENY), "!answer(5, false)");
+    assert_eq!(person(&mut world, "1", DENY), "!answer(5, refused: it was decided already, by a person)");
     // The limits go on where they stood.
     world.wait(59_000);
     assert!(!world.log().contains("watchdog"), "{}", world.log());
     // The total limit as well: 50 s before the request and 70 s after it, whatever the wait took.
     let mut world = asking_a_person(PermissionMode::Edit);
     world.wait(50_000).says(SHELL).wait(500_000);
-    person(&mut world, "1", ApprovalAnswer::AllowOnce);
+    person(&mut world, "1", ALLOW);
     world.wait(59_000).says(TAKEN_BACK).wait(10_900);
     assert!(!world.log().contains("watchdog"), "{}", world.log());
     world.wait(200);
@@ -168,7 +170,10 @@ fn silence_of_the_person_is_a_refusal() {
     assert_eq!(deadline, Some(asked_at.after(Millis(600_000))), "subscribers see the deadline");
     world.wait(600_000);
     assert_eq!(decisions(&world), [("1", Decision::Deny, Decider::Timeout)]);
-    assert_eq!(person(&mut world, "1", ApprovalAnswer::AllowOnce), "!answer(5, false)");
+    assert_eq!(
+        person(&mut world, "1", ALLOW),
+        "!answer(5, refused: it was decided already, by its deadline)"
+    );
     assert_eq!(after(&mut world, |world| synced(world, 1)), "!write", "the agent gets the refusal");
 }
 
@@ -187,7 +192,7 @@ fn a_person_is_asked_only_where_the_mode_leaves_it_open() {
     ] {
         let mut world = asking_a_person(mode);
         world.says(line);
-        assert_eq!(world.run.waiting_approvals().count(), usize::from(waits), "{mode:?} {line}");
+        assert_eq!(world.run.process().waiting_approvals().count(), usize::from(waits), "{mode:?} {line}");
         assert_eq!(decisions(&world).len(), usize::from(!waits), "{mode:?} {line}");
     }
 }
@@ -196,18 +201,21 @@ fn a_person_is_asked_only_where_the_mode_leaves_it_open() {
 fn an_answer_that_the_agent_does_not_offer_leaves_the_request_open() {
     let mut world = asking_a_person(PermissionMode::Ask);
     world.says(SHELL);
-    assert_eq!(person(&mut world, "1", ApprovalAnswer::AllowForSession), "!answer(5, false)");
-    assert_eq!(world.run.waiting_approvals().count(), 1);
+    assert_eq!(
+        person(&mut world, "1", ApprovalVerdict::AllowForSession),
+        "!answer(5, refused: the agent does not offer this answer to its request)"
+    );
+    assert_eq!(world.run.process().waiting_approvals().count(), 1);
 }
 
 #[test]
 fn two_requests_wait_until_the_last_one_is_decided() {
     let mut world = asking_a_person(PermissionMode::Ask);
     world.says(READ).says(SHELL);
-    let first = person(&mut world, "1", ApprovalAnswer::DENY);
-    assert_eq!(first, "approval_decided !sync(1) !answer(5, true)", "the other one is still open");
-    let second = person(&mut world, "0", ApprovalAnswer::AllowOnce);
-    assert_eq!(second, "approval_decided state:running !sync(2) !answer(5, true)");
+    let first = person(&mut world, "1", DENY);
+    assert_eq!(first, "approval_decided !sync(1) !answer(5, done)", "the other one is still open");
+    let second = person(&mut world, "0", ALLOW);
+    assert_eq!(second, "approval_decided state:running !sync(2) !answer(5, done)");
 }
 
 #[test]
@@ -228,5 +236,8 @@ fn a_stop_denies_what_waits_for_a_person() {
     assert_eq!(decisions(&world), [("1", Decision::Deny, Decider::Host)]);
     assert!(world.log().contains("state:stopping"), "{}", world.log());
     world.exits(0).swept();
-    assert_eq!(person(&mut world, "1", ApprovalAnswer::AllowOnce), "!answer(5, false)", "the run is over");
+    assert_eq!(
+        person(&mut world, "1", ALLOW),
+        "!answer(5, refused: the session is being stopped, or is over)"
+    );
 }

@@ -1,9 +1,8 @@
 //! Runs with inputs in random order: every run ends, once, and its counts are right.
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Category, Code, Failure, PermissionMode};
+use bowline_protocol::{ApprovalVerdict, Category, Code, Failure, PermissionMode, SessionOrder};
 use bowline_providers::conversation::Conversation;
-use bowline_providers::dialect::ApprovalAnswer;
 
 use super::super::*;
 use super::decisions::{DONE, HELLO, READ, SESSION, SHELL, TAKEN_BACK};
@@ -111,7 +110,7 @@ fn check_once(world: &World, seed: u64) {
         return;
     };
     let shows = |signs: &[&str]| signs.iter().any(|sign| first.contains(sign));
-    match world.run.plan.stream_fallback {
+    match world.run.process().plan.stream_fallback {
         StreamFallback::Never => panic!("seed {seed}: sent again: {log}"),
         StreamFallback::Untouched => {
             let started = first.matches("session_started").count();
@@ -149,9 +148,11 @@ fn asking(seed: u64) -> World {
             10 if dice.roll(3) == 0 => world.give(RunInput::StdoutClosed),
             11 => {
                 orders += 1;
-                let approval = ["0", "1"][dice.roll(2) as usize].into();
-                let answer = [ApprovalAnswer::AllowOnce, ApprovalAnswer::DENY][dice.roll(2) as usize].clone();
-                world.give(RunInput::Decide { order: OrderId(orders), approval, answer })
+                let approval = Some(["0", "1"][dice.roll(2) as usize].into());
+                let verdicts =
+                    [ApprovalVerdict::Allow { input: None }, ApprovalVerdict::Deny { message: None }];
+                let verdict = verdicts[dice.roll(2) as usize].clone();
+                world.order(orders, SessionOrder::Decide { approval, verdict })
             }
             _ => world.wait(dice.roll(300)),
         };
@@ -239,7 +240,7 @@ fn every_run_ends_once_and_reports_it() {
         check(&world, seed);
         let ended = world.ended();
         *seen.entry(format!("{:?} {:?}", ended.outcome, ended.rule)).or_default() += 1;
-        let policy = world.run.plan.stream_fallback.as_str();
+        let policy = world.run.process().plan.stream_fallback.as_str();
         *seen.entry(format!("fallback {policy} {}", ended.stream_fallback)).or_default() += 1;
     }
     // The random inputs reach every way in which a run can end.

@@ -58,7 +58,7 @@ fn a_help_that_changes_nothing_leaves_the_plan() {
     world.wait_for_action("!spawn(1)");
     assert_eq!(world.now, Millis(12_000));
     world.give(RunInput::Replanned(ReplanResult::Instead(Box::new(text_form()), Vec::new())));
-    assert_eq!(world.run.plan.attempts[1].shape, Shape::Document);
+    assert_eq!(world.run.process().plan.attempts[1].shape, Shape::Document);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A harness for runs: a clock that tests move, and a log of all events and actions.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Transport};
-use bowline_protocol::{Event, Timestamp};
+use bowline_protocol::{Event, OrderRefused, Receipt, SessionOrder, Timestamp};
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 use bowline_providers::manifest::run::{StopMethod, StopScope};
@@ -9,35 +9,42 @@ use bowline_providers::manifest::run::{StopMethod, StopScope};
 use super::super::*;
 use crate::budget::Budget;
 use crate::fallback::StreamFallback;
+use crate::session::{LivePlan, Session};
 
-pub(super) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
-pub(super) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
-pub(super) const TOOL: &str = r#"{"type":"assistant","message":{"id":"t","content":[{"type":"tool_use","id":"u1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s"}"#;
+pub(crate) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+pub(crate) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
+pub(crate) const TOOL: &str = r#"{"type":"assistant","message":{"id":"t","content":[{"type":"tool_use","id":"u1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s"}"#;
 
 /// A line of the agent with text.
-pub(super) fn text(words: &str) -> String {
+pub(crate) fn text(words: &str) -> String {
     format!(
         r#"{{"type":"assistant","message":{{"id":"m1","content":[{{"type":"text","text":"{words}"}}]}},"session_id":"s"}}"#
     )
 }
 
-pub(super) struct World {
-    pub(super) run: Run,
-    pub(super) now: Millis,
-    pub(super) events: Vec<Event>,
+pub(crate) struct World {
+    pub(crate) run: Session,
+    pub(crate) now: Millis,
+    pub(crate) events: Vec<Event>,
     log: Vec<String>,
     /// The grace of the last sweep.
-    pub(super) grace: Option<Millis>,
+    pub(crate) grace: Option<Millis>,
     ended: Option<RunEnd>,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    pub(super) fn with(change: impl FnOnce(&mut RunPlan)) -> Self {
-        let mut plan = RunPlan {
+    pub(crate) fn with(change: impl FnOnce(&mut RunPlan)) -> Self {
+        let mut plan = Self::plan();
+        change(&mut plan);
+        Self::of(Session::of_one_prompt(plan))
+    }
+
+    pub(crate) fn plan() -> RunPlan {
+        RunPlan {
             session: "s1".into(),
             numbering: Numbering::default(),
             provider: "test".to_owned(),
@@ -45,6 +52,8 @@ impl World {
             cwd: None,
             capabilities: None,
             prompt: "Say hello".to_owned(),
+            prompt_id: "p1".into(),
+            lifetime: Lifetime::OnePrompt,
             attempts: vec![attempt("claude", Shape::Lines)],
             polite: StopMethod::Sigint,
             stop_scope: StopScope::Leader,
@@ -59,36 +68,48 @@ impl World {
             replannable: false,
             zone: jiff::tz::TimeZone::UTC,
             approver: Approver::Mode,
-        };
-        change(&mut plan);
-        Self {
-            run: Run::new(plan),
-            now: Millis(0),
-            events: Vec::new(),
-            log: Vec::new(),
-            grace: None,
-            ended: None,
         }
     }
 
+    /// A live session whose agent speaks a protocol and takes many prompts.
+    pub(crate) fn live(change: impl FnOnce(&mut RunPlan, &mut LivePlan)) -> Self {
+        let mut live = LivePlan { prompt: true, ..LivePlan::default() };
+        let mut plan = Self::live_plan();
+        change(&mut plan, &mut live);
+        Self::of(Session::live(plan, live))
+    }
+
+    /// The plan of a process of that session.
+    pub(crate) fn live_plan() -> RunPlan {
+        let mut plan = Self::plan();
+        Self::by_protocol(&mut plan);
+        plan.lifetime = Lifetime::Kept;
+        plan.approver = Approver::Person { deadline: None };
+        plan
+    }
+
+    fn of(run: Session) -> Self {
+        Self { run, now: Millis(0), events: Vec::new(), log: Vec::new(), grace: None, ended: None }
+    }
+
     /// Adds the form that does not stream, under the rule of the specification.
-    pub(super) fn two_attempts(plan: &mut RunPlan) {
+    pub(crate) fn two_attempts(plan: &mut RunPlan) {
         plan.stream_fallback = StreamFallback::BeforeTools;
         plan.attempts.push(attempt("claude", Shape::Document));
     }
 
-    pub(super) fn by_protocol(plan: &mut RunPlan) {
+    pub(crate) fn by_protocol(plan: &mut RunPlan) {
         plan.attempts = vec![attempt("acp", Shape::Lines)];
         plan.attempts[0].conversation = Some(Box::default());
         plan.polite = StopMethod::Protocol;
     }
 
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.give(RunInput::Begin).give(RunInput::Prepared(Ok(())));
         self.give(RunInput::Spawned { pid: 7, containment: "test" });
     }
 
-    pub(super) fn give(&mut self, input: RunInput<'_>) -> &mut Self {
+    pub(crate) fn give(&mut self, input: RunInput<'_>) -> &mut Self {
         let mut step = RunStep::default();
         let wall = Timestamp::from_millis(1_794_000_000_000).after(self.now);
         self.run.handle(input, Now { wall, up: self.now }, &mut step);
@@ -107,8 +128,9 @@ impl World {
                 RunAction::Replan => "!replan".to_owned(),
                 RunAction::CloseStdin => "!close-stdin".to_owned(),
                 RunAction::Write(_) => "!write".to_owned(),
-                RunAction::Answer(OrderId(order), result) => format!("!answer({order}, {})", result.is_ok()),
+                RunAction::Answer(OrderId(order), result) => format!("!answer({order}, {})", answer(result)),
                 RunAction::Sync(SyncId(number)) => format!("!sync({number})"),
+                RunAction::Plan(request) => format!("!plan({})", request.prompt.text),
                 RunAction::Done(_) => "!done".to_owned(),
             });
             if let RunAction::Sweep(grace) = action {
@@ -122,19 +144,24 @@ impl World {
         self
     }
 
-    pub(super) fn says(&mut self, line: &str) -> &mut Self {
+    pub(crate) fn says(&mut self, line: &str) -> &mut Self {
         self.give(RunInput::Stdout(format!("{line}\n").as_bytes()))
     }
 
-    pub(super) fn command(&mut self, command: RunCommand) -> &mut Self {
+    pub(crate) fn command(&mut self, command: RunCommand) -> &mut Self {
         self.give(RunInput::Command(command))
     }
 
-    pub(super) fn exits(&mut self, code: i32) -> &mut Self {
+    pub(crate) fn order(&mut self, order: u64, what: SessionOrder) -> &mut Self {
+        let images = std::collections::BTreeMap::new();
+        self.give(RunInput::Order { order: OrderId(order), what, images })
+    }
+
+    pub(crate) fn exits(&mut self, code: i32) -> &mut Self {
         self.closes().give(RunInput::Exited(Exit::Code(code)))
     }
 
-    pub(super) fn killed(&mut self, signal: i32) -> &mut Self {
+    pub(crate) fn killed(&mut self, signal: i32) -> &mut Self {
         self.closes().give(RunInput::Exited(Exit::Signal(signal)))
     }
 
@@ -142,12 +169,12 @@ impl World {
         self.give(RunInput::StdoutClosed).give(RunInput::StderrClosed)
     }
 
-    pub(super) fn swept(&mut self) -> &mut Self {
+    pub(crate) fn swept(&mut self) -> &mut Self {
         self.give(RunInput::Swept(SweepResult::default()))
     }
 
     /// Lets time pass, with the timers that fall due.
-    pub(super) fn wait(&mut self, millis: u64) -> &mut Self {
+    pub(crate) fn wait(&mut self, millis: u64) -> &mut Self {
         let until = self.now.plus(Millis(millis));
         while let Some(at) = self.run.deadline().filter(|at| *at <= until) {
             self.now = self.now.max(at);
@@ -165,7 +192,7 @@ impl World {
     }
 
     /// Lets time pass until the run returns an action.
-    pub(super) fn wait_for_action(&mut self, action: &str) {
+    pub(crate) fn wait_for_action(&mut self, action: &str) {
         let from = self.log.len();
         while !self.log[from..].iter().any(|entry| entry == action) {
             let at = self.run.deadline().unwrap_or_else(|| panic!("{action} never comes: {}", self.log()));
@@ -175,16 +202,16 @@ impl World {
         }
     }
 
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.log.join(" ")
     }
 
-    pub(super) fn ended(&self) -> RunEnd {
+    pub(crate) fn ended(&self) -> RunEnd {
         self.ended.clone().unwrap_or_else(|| panic!("it is not over: {}", self.log()))
     }
 }
 
-pub(super) fn attempt(dialect: &str, shape: Shape) -> AttemptPlan {
+pub(crate) fn attempt(dialect: &str, shape: Shape) -> AttemptPlan {
     let dialect = dialects::by_name(dialect).expect("a dialect");
     AttemptPlan {
         dialect,
@@ -199,7 +226,7 @@ pub(super) fn attempt(dialect: &str, shape: Shape) -> AttemptPlan {
 }
 
 /// The plain-text form, as a program's help leaves it.
-pub(super) fn text_form() -> AttemptPlan {
+pub(crate) fn text_form() -> AttemptPlan {
     let degraded = CapabilityDegraded {
         capability: "streams_text".to_owned(),
         instead: "plain text".to_owned(),
@@ -214,10 +241,22 @@ fn word(kind: &Kind) -> String {
     match kind {
         Kind::SessionStateChanged(changed) => format!("state:{}", snake(changed.state)),
         Kind::TurnEnded(ended) => format!("turn_ended:{}", snake(ended.outcome)),
+        Kind::PromptRemoved(removed) => format!("prompt_removed:{}", snake(removed.reason)),
         Kind::Notice(notice) => format!("notice:{}", notice.code.as_deref().unwrap_or("-")),
         Kind::FallbackTaken(taken) => format!("fallback_taken:{}", taken.rule),
         Kind::ResumeAnswered(answered) => format!("resume_answered:{}", snake(answered.answer)),
         other => other.type_name().to_owned(),
+    }
+}
+
+/// An answer in a few words.
+fn answer(result: &Result<Receipt, OrderRefused>) -> String {
+    match result {
+        Ok(Receipt::Started { turn, .. }) => format!("started:{turn}"),
+        Ok(Receipt::Steered { turn, .. }) => format!("steered:{turn}"),
+        Ok(Receipt::Queued { ahead, .. }) => format!("queued:{ahead}"),
+        Ok(Receipt::Done) => "done".to_owned(),
+        Err(refused) => format!("refused: {refused}"),
     }
 }
 

@@ -1,0 +1,413 @@
+//! A session: many turns, over one process after the other.
+//!
+//! ```text
+//!            prompt             planned                    the process ends
+//!  no process ────> planning ────────────> living (a `Run`) ───────────────> no process
+//!      │                │                    │ stop
+//!      └────── stop ────┴────────────────────┴──────────> over
+//! ```
+//!
+//! A [`Run`] is the life of one process. The session owns what outlives it: the queue of prompts, the options, who leads, and the
+//! answers that are due to orders. `bowline run` is a session of one prompt ([`Session::of_one_prompt`]), whose inputs go straight
+//! to its only run.
+//!
+//! The state of a session is computed from its parts and never set.
+
+mod acks;
+mod lives;
+mod queue;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use bowline_protocol::kinds::{ControlMode, ControlModeChanged, EndReason, Outcome, SessionState};
+use bowline_protocol::{
+    Failure, Kind, Millis, NativeSessionId, OrderRefused, PermissionMode, QueuedPrompt, Receipt, SessionOrder,
+};
+use bowline_providers::dialect::HostPrompt;
+
+use self::acks::PendingAcks;
+use self::queue::PromptQueues;
+use self::snapshot::SessionView;
+use crate::budget::SpendSum;
+use crate::run::{Now, OrderId, Run, RunAction, RunCommand, RunEnd, RunInput, RunPlan, RunStep};
+
+/// A session of one or of many prompts.
+#[derive(Debug)]
+pub struct Session {
+    run: Run,
+    live: Option<Box<LiveState>>,
+}
+
+/// What a live session needs besides the plan of its first process.
+#[derive(Clone, Debug, Default)]
+pub struct LivePlan {
+    /// Whether the plan has a prompt, with which the session begins.
+    pub prompt: bool,
+    /// After how long an idle process is ended. `None` keeps it: its agent cannot resume the session, or the caller wants that.
+    pub idle: Option<Millis>,
+    /// Prompts that an earlier runner accepted and did not send.
+    pub offered: Vec<QueuedPrompt>,
+    /// The native session, if there is one already.
+    pub native: Option<NativeSessionId>,
+}
+
+/// The request for the plan of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LifeRequest {
+    /// Its first prompt.
+    pub prompt: HostPrompt,
+    /// The native session to resume. None if no process has reported one.
+    pub resume: Option<NativeSessionId>,
+    /// The options that were changed.
+    pub options: SessionOptions,
+}
+
+/// The options of a session that were changed while it lived.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// The model.
+    pub model: Option<String>,
+    /// The effort.
+    pub effort: Option<String>,
+    /// The permission mode.
+    pub permission: Option<PermissionMode>,
+}
+
+/// The state of a live session besides its process.
+#[derive(Debug)]
+struct LiveState {
+    stage: SessionStage,
+    /// Whether the plan at hand has the first prompt.
+    first_prompt: bool,
+    idle: Option<Millis>,
+    queues: PromptQueues,
+    acks: PendingAcks,
+    options: SessionOptions,
+    control: ControlMode,
+    view: SessionView,
+    /// The end of the last process, with what all processes left behind.
+    last_end: Option<RunEnd>,
+    /// An error on our side that ends the session.
+    trouble: Option<Failure>,
+}
+
+/// Whether there is a process.
+#[derive(Debug)]
+enum SessionStage {
+    /// Before the first input.
+    New,
+    /// The next prompt starts a process.
+    NoProcess,
+    /// The host makes the plan of a process for this prompt.
+    Planning(HostPrompt),
+    /// The run goes on.
+    Living,
+    /// A stop was ordered. The process is being ended.
+    Stopping,
+    Over,
+}
+
+impl Session {
+    /// Creates a session of one prompt.
+    pub fn of_one_prompt(plan: RunPlan) -> Self {
+        Self { run: Run::new(plan), live: None }
+    }
+
+    /// Creates a live session. The plan is that of its first process.
+    pub fn live(plan: RunPlan, live: LivePlan) -> Self {
+        let LivePlan { prompt, idle, offered, native } = live;
+        let view = SessionView::new(native);
+        let state = LiveState {
+            stage: SessionStage::New,
+            first_prompt: prompt,
+            idle,
+            queues: PromptQueues::new(offered),
+            acks: PendingAcks::default(),
+            options: SessionOptions::default(),
+            control: ControlMode::AgentLed,
+            view,
+            last_end: None,
+            trouble: None,
+        };
+        Self { run: Run::new(plan), live: Some(Box::new(state)) }
+    }
+
+    /// Handles one input, and adds the resulting events and actions to the step.
+    #[inline]
+    pub fn handle(&mut self, input: RunInput<'_>, now: Now, step: &mut RunStep) {
+        if self.live.is_some() {
+            self.handle_live(input, now, step);
+        } else {
+            self.run.handle(input, now, step);
+        }
+    }
+
+    /// Returns when [`RunInput::Timer`] is due, as time since the session began.
+    pub fn deadline(&self) -> Option<Millis> {
+        let Some(live) = &self.live else { return self.run.deadline() };
+        let process = if live.has_process() { self.run.deadline() } else { None };
+        process.into_iter().chain(live.acks.deadline()).chain(self.idle_deadline()).min()
+    }
+
+    /// Returns the usage of the session so far.
+    pub fn spent(&self) -> SpendSum {
+        self.run.spent()
+    }
+
+    /// Returns the model that answers, if the agent or the plan has named it.
+    pub fn model(&self) -> Option<&str> {
+        self.run.model()
+    }
+
+    /// Returns whether the session is over.
+    pub fn is_over(&self) -> bool {
+        match &self.live {
+            None => self.run.is_over(),
+            Some(live) => matches!(live.stage, SessionStage::Over),
+        }
+    }
+
+    /// Returns the state, computed from the parts.
+    pub fn state(&self) -> SessionState {
+        let Some(live) = &self.live else { return self.run.announced() };
+        match &live.stage {
+            SessionStage::New => SessionState::Created,
+            SessionStage::NoProcess if live.control == ControlMode::HumanLed => SessionState::PausedByHuman,
+            SessionStage::NoProcess => SessionState::Idle,
+            SessionStage::Planning(_) => SessionState::Preparing,
+            SessionStage::Stopping => SessionState::Stopping,
+            SessionStage::Living | SessionStage::Over => self.run.announced(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn process(&self) -> &Run {
+        &self.run
+    }
+
+    fn handle_live(&mut self, input: RunInput<'_>, now: Now, step: &mut RunStep) {
+        let events = step.events.len();
+        match input {
+            RunInput::Begin => self.begin(now, step),
+            RunInput::Order { order, what, images } => self.order(order, what, images, now, step),
+            RunInput::Planned(plan) => self.planned(plan, now, step),
+            RunInput::Command(command) => self.stop(command, now, step),
+            RunInput::Trouble(failure) => self.trouble(failure, now, step),
+            RunInput::Timer => self.timer(now, step),
+            RunInput::Remark(_) | RunInput::Others(_) | RunInput::Before(_) => {
+                self.run.handle(input, now, step)
+            }
+            RunInput::Prepared(_)
+            | RunInput::Spawned { .. }
+            | RunInput::SpawnFailed(_)
+            | RunInput::Stdout(_)
+            | RunInput::Stderr(_)
+            | RunInput::StdoutClosed
+            | RunInput::StderrClosed
+            | RunInput::Exited(_)
+            | RunInput::Swept(_)
+            | RunInput::Files(_)
+            | RunInput::Replanned(_)
+            | RunInput::Overdue(_)
+            | RunInput::Synced(_) => {
+                if self.parts().1.has_process() {
+                    self.run.handle(input, now, step);
+                }
+            }
+        }
+        self.settle(events, now, step);
+    }
+
+    /// The run and the live state. Only live sessions come here.
+    fn parts(&mut self) -> (&mut Run, &mut LiveState) {
+        (&mut self.run, self.live.as_mut().expect("only a live session gets here"))
+    }
+
+    fn begin(&mut self, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        if !matches!(live.stage, SessionStage::New) {
+            return;
+        }
+        run.emit_session_started(now, step);
+        if live.first_prompt {
+            live.stage = SessionStage::Living;
+            run.handle(RunInput::Begin, now, step);
+        } else {
+            live.stage = SessionStage::NoProcess;
+            run.change_state(SessionState::Idle, None, now, step);
+        }
+    }
+
+    /// Carries out an order, and answers it at once, or when the agent has acknowledged it.
+    fn order(
+        &mut self,
+        order: OrderId,
+        what: SessionOrder,
+        images: BTreeMap<String, Vec<u8>>,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        let (run, live) = self.parts();
+        if matches!(live.stage, SessionStage::Over | SessionStage::New) {
+            return step.actions.push(RunAction::Answer(order, Err(OrderRefused::Stopping)));
+        }
+        let result = match what {
+            SessionOrder::Prompt { text, attachments, when_busy, from } => {
+                let id = bowline_protocol::PromptId::from(format!("p{}", run.last_seq() + 1));
+                let prompt = HostPrompt { id, text, attachments, images };
+                self.prompt_order(order, prompt, when_busy, from, now, step)
+            }
+            SessionOrder::SendOffered { prompt } => self.send_offered(&prompt, now, step).map(Some),
+            SessionOrder::Dequeue { prompt } => self.dequeue(order, prompt, now, step),
+            SessionOrder::SetOption { option, value } => self.set_option(order, &option, &value, now, step),
+            SessionOrder::SetControl { mode } => {
+                self.set_control(mode, now, step);
+                Ok(Some(Receipt::Done))
+            }
+            SessionOrder::Compact => self.compact(order, now, step),
+            SessionOrder::Stop => {
+                self.stop(RunCommand::Cancel, now, step);
+                Ok(Some(Receipt::Done))
+            }
+            SessionOrder::Kill => {
+                self.stop(RunCommand::Kill, now, step);
+                Ok(Some(Receipt::Done))
+            }
+            SessionOrder::Interrupt => self.interrupt(now, step).map(|()| Some(Receipt::Done)),
+            SessionOrder::Decide { .. } | SessionOrder::Reply { .. } => {
+                if live.has_process() {
+                    run.order(what, now, step).map(Some)
+                } else {
+                    Err(OrderRefused::Unknown { what: "open approval or question".to_owned() })
+                }
+            }
+        };
+        // Without a result, the answer waits for the agent.
+        if let Some(result) = result.transpose() {
+            step.actions.push(RunAction::Answer(order, result));
+        }
+    }
+
+    fn set_control(&mut self, mode: ControlMode, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        if live.control == mode {
+            return;
+        }
+        live.control = mode;
+        run.emit_for_session(Kind::ControlModeChanged(ControlModeChanged { mode }), now, step);
+        run.set_human_led(mode == ControlMode::HumanLed, now, step);
+        if matches!(live.stage, SessionStage::NoProcess) {
+            let state = self.state();
+            self.run.change_state(state, None, now, step);
+        }
+    }
+
+    /// Ends the stint.
+    fn stop(&mut self, command: RunCommand, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        match std::mem::replace(&mut live.stage, SessionStage::Stopping) {
+            SessionStage::Living | SessionStage::Stopping => {
+                live.queues.return_all(run, now, step);
+                run.handle(RunInput::Command(command), now, step);
+                // A process that has exited already announces no stop.
+                if run.announced() != SessionState::Stopping {
+                    run.change_state(SessionState::Stopping, None, now, step);
+                }
+            }
+            SessionStage::Planning(prompt) => {
+                live.queues.put_back(prompt);
+                live.queues.return_all(run, now, step);
+                self.finish(EndReason::Stopped, now, step);
+            }
+            SessionStage::New | SessionStage::NoProcess => {
+                live.queues.return_all(run, now, step);
+                self.finish(EndReason::Stopped, now, step);
+            }
+            SessionStage::Over => live.stage = SessionStage::Over,
+        }
+    }
+
+    /// Ends the stint because of an error on our side.
+    fn trouble(&mut self, failure: Failure, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        live.trouble.get_or_insert_with(|| failure.clone());
+        if matches!(live.stage, SessionStage::Living | SessionStage::Stopping) {
+            live.stage = SessionStage::Stopping;
+            run.handle(RunInput::Trouble(failure), now, step);
+            if run.announced() != SessionState::Stopping {
+                run.change_state(SessionState::Stopping, None, now, step);
+            }
+        } else {
+            self.stop(RunCommand::Kill, now, step);
+        }
+    }
+
+    /// Emits the end of the stint, and ends the session for the caller.
+    fn finish(&mut self, reason: EndReason, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        live.stage = SessionStage::Over;
+        for (order, result) in live.acks.abandon() {
+            step.actions.push(RunAction::Answer(order, result));
+        }
+        let outcome = match (&live.trouble, live.view.last_turn()) {
+            (Some(_), _) => Outcome::Failed,
+            (None, Some(last)) => last.outcome,
+            (None, None) => Outcome::Completed,
+        };
+        let mut end = live.last_end.take().unwrap_or_else(|| RunEnd::without_process(outcome, reason));
+        end.outcome = outcome;
+        end.failure = live.trouble.take().or(end.failure);
+        end.reason = reason;
+        // The stint ended as it was asked to. How its turns ended is in their events.
+        let ended = if end.failure.is_some() { outcome } else { Outcome::Completed };
+        run.emit_session_ended(ended, end.exit, reason, now, step);
+        step.actions.push(RunAction::Done(Box::new(end)));
+    }
+
+    fn interrupt(&mut self, now: Now, step: &mut RunStep) -> Result<(), OrderRefused> {
+        let (run, live) = self.parts();
+        match &live.stage {
+            SessionStage::Living => run.interrupt(now, step),
+            SessionStage::Planning(_) => {
+                // The turn has not begun, so the prompt goes back.
+                let stage = std::mem::replace(&mut live.stage, SessionStage::NoProcess);
+                if let SessionStage::Planning(prompt) = stage {
+                    live.queues.put_back(prompt);
+                }
+                live.queues.return_all(run, now, step);
+                let state = self.state();
+                self.run.change_state(state, None, now, step);
+                Ok(())
+            }
+            SessionStage::NoProcess | SessionStage::New => Err(OrderRefused::TurnOver),
+            SessionStage::Stopping | SessionStage::Over => Err(OrderRefused::Stopping),
+        }
+    }
+
+    fn timer(&mut self, now: Now, step: &mut RunStep) {
+        let idle = self.idle_deadline().is_some_and(|at| now.up >= at);
+        let (run, live) = self.parts();
+        for (order, prompt) in live.acks.expired(now.up) {
+            // The text of a steer is kept: it waits for the end of the turn.
+            if let Some(prompt) = prompt {
+                run.forget_steer(&prompt.id, now, step);
+                live.queues.keep(prompt, run, now, step);
+            }
+            step.actions.push(RunAction::Answer(order, Err(OrderRefused::NotAcknowledged)));
+        }
+        if idle {
+            self.close_idle(now, step);
+        } else if live.has_process() && self.run.deadline().is_some_and(|at| now.up >= at) {
+            self.run.handle(RunInput::Timer, now, step);
+        }
+    }
+}
+
+impl LiveState {
+    fn has_process(&self) -> bool {
+        matches!(self.stage, SessionStage::Living | SessionStage::Stopping)
+    }
+}

@@ -1,0 +1,101 @@
+//! What is known of a live session from its events, and the snapshot for its callers.
+
+use bowline_protocol::kinds::{ApprovalAsked, OptionState, QuestionAsked};
+use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, SessionSnapshot};
+
+use super::Session;
+
+/// How many options are kept. An agent that invents options must not fill the memory.
+const OPTIONS_AT_MOST: usize = 256;
+
+/// The fold of a session's events.
+#[derive(Debug, Default)]
+pub(super) struct SessionView {
+    native: Option<NativeSessionId>,
+    last_turn: Option<LastTurn>,
+    approvals: Vec<ApprovalAsked>,
+    questions: Vec<QuestionAsked>,
+    options: Vec<OptionState>,
+}
+
+impl SessionView {
+    pub(super) fn new(native: Option<NativeSessionId>) -> Self {
+        Self { native, ..Self::default() }
+    }
+
+    pub(super) fn native(&self) -> Option<&NativeSessionId> {
+        self.native.as_ref()
+    }
+
+    pub(super) fn last_turn(&self) -> Option<LastTurn> {
+        self.last_turn
+    }
+
+    /// Takes note of an event.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds do not change a snapshot")]
+    pub(super) fn fold(&mut self, event: &Event) {
+        match &event.kind {
+            Kind::SessionStarted(started) => {
+                if let Some(native) = &started.native_session {
+                    // The first one is the session. An agent that resumes another one is stopped.
+                    self.native.get_or_insert_with(|| native.clone());
+                }
+            }
+            Kind::TurnEnded(ended) => {
+                self.last_turn = event.turn.map(|turn| LastTurn { turn, outcome: ended.outcome });
+            }
+            Kind::ApprovalAsked(asked) => self.approvals.push(asked.clone()),
+            Kind::ApprovalDecided(decided) => self.approvals.retain(|it| it.id != decided.id),
+            Kind::QuestionAsked(asked) => self.questions.push(asked.clone()),
+            Kind::QuestionAnswered(answered) => self.questions.retain(|it| it.id != answered.id),
+            Kind::OptionsAdvertised(advertised) => self.merge(&advertised.options),
+            Kind::OptionsChanged(changed) => self.merge(&changed.options),
+            _ => {}
+        }
+    }
+
+    fn merge(&mut self, options: &[OptionState]) {
+        for option in options {
+            let has_room = self.options.len() < OPTIONS_AT_MOST;
+            match self.options.iter_mut().find(|it| it.id == option.id) {
+                Some(known) => {
+                    if !option.choices.is_empty() {
+                        known.choices.clone_from(&option.choices);
+                    }
+                    known.current = option.current.clone().or(known.current.take());
+                }
+                None if has_room => self.options.push(option.clone()),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Returns the snapshot of a live session; `None` for one of one prompt.
+    pub fn snapshot(&self) -> Option<SessionSnapshot> {
+        let live = self.live.as_ref()?;
+        let plan = self.run.plan();
+        Some(SessionSnapshot {
+            session: plan.session.clone(),
+            head: self.run.last_seq(),
+            state: self.state(),
+            provider: plan.provider.clone(),
+            native_session: live.view.native.clone(),
+            model: self.run.model().map(str::to_owned),
+            control: live.control,
+            turn: if live.has_process() && self.run.has_open_turn() {
+                Some(self.run.last_turn())
+            } else {
+                None
+            },
+            last_turn: live.view.last_turn,
+            has_process: live.has_process(),
+            approvals: live.view.approvals.clone(),
+            questions: live.view.questions.clone(),
+            queue: live.queues.waiting(),
+            offered: live.queues.offered().to_vec(),
+            options: live.view.options.clone(),
+        })
+    }
+}
