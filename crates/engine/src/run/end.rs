@@ -95,6 +95,9 @@ impl Run {
     }
 
     pub(super) fn files(&mut self, files: Vec<TouchedFile>, now: Now, step: &mut RunStep) {
+        if self.phase == RunPhase::Running {
+            return self.turn_files(files, now, step);
+        }
         if !matches!(self.phase, RunPhase::Looking { .. }) {
             return;
         }

@@ -11,7 +11,9 @@
 //!
 //! The session decides which prompt is sent and when. It is not here that prompts wait.
 
-use bowline_protocol::kinds::{QuestionAnswered, SessionState};
+use bowline_protocol::kinds::{
+    FilesTouched, Level, Notice, QuestionAnswered, SessionState, TouchSource, TouchedFile,
+};
 use bowline_protocol::{Category, Code, Failure, Kind, Millis, OrderRefused, PromptId, QuestionId};
 use bowline_providers::dialect::{Acknowledgement, HostPrompt, QuestionReply, Sent};
 
@@ -35,6 +37,8 @@ pub(super) struct LifeState {
     idle_since: Option<Millis>,
     /// When an interrupt of the running turn has to have had its effect.
     interrupted_until: Option<Millis>,
+    /// Until when the files that the last turn changed are waited for. The next turn begins after that.
+    looking_until: Option<Millis>,
     /// Questions that wait for a person.
     questions: Vec<QuestionId>,
     /// Whether a person leads, so that no clock runs.
@@ -75,9 +79,15 @@ impl LifeState {
         self.interrupted_until.is_some()
     }
 
-    /// Handles the end of a turn.
-    pub(super) fn turn_ended(&mut self) {
+    /// Handles the end of a turn. With a time, the caller looks at the files that it changed.
+    pub(super) fn turn_ended(&mut self, looking_until: Option<Millis>) {
         self.interrupted_until = None;
+        self.looking_until = looking_until;
+    }
+
+    /// Returns until when the changed files of the last turn are waited for.
+    pub(super) fn looking_until(&self) -> Option<Millis> {
+        self.looking_until
     }
 
     /// Returns whether a question waits for a person.
@@ -170,6 +180,7 @@ impl Run {
             && !self.hung_up
             && !self.process.stdout_closed
             && self.decoder.open_turn().is_none()
+            && self.life.looking_until.is_none()
             && !self.decoder.has_left_tasks()
             && self.life.unread.is_empty()
     }
@@ -344,6 +355,25 @@ impl Run {
             self.stop(StopCause::Cancelled, now, step);
         }
         Ok(())
+    }
+
+    /// Handles the files that the last turn of a kept process changed.
+    pub(super) fn turn_files(&mut self, files: Vec<TouchedFile>, now: Now, step: &mut RunStep) {
+        if self.life.looking_until.take().is_none() {
+            return;
+        }
+        if !files.is_empty() {
+            let touched = FilesTouched { seen_by: TouchSource::Git, files, room: None };
+            self.emit(Kind::FilesTouched(touched), now, step);
+        }
+        self.update_state(now, step);
+    }
+
+    /// Gives up the wait for the files of the last turn.
+    pub(super) fn files_unknown(&mut self, now: Now, step: &mut RunStep) {
+        let text = "git did not report the changed files in time".to_owned();
+        self.emit(Kind::Notice(Notice { level: Level::Warn, text, code: None }), now, step);
+        self.turn_files(Vec::new(), now, step);
     }
 
     /// Ends a process that waits for a prompt, politely.

@@ -5,7 +5,7 @@ use bowline_providers::dialect::ClientOutput;
 
 use super::ladder::StopCause;
 use super::state::RunState;
-use super::{DRAIN, LifeReport, Now, Run, RunAction, RunPhase, RunStep};
+use super::{DRAIN, LifeReport, Now, PATIENCE, Run, RunAction, RunPhase, RunStep};
 
 impl Run {
     pub(super) fn output(&mut self, bytes: &[u8], now: Now, step: &mut RunStep) {
@@ -151,7 +151,13 @@ impl Run {
             step.durable |= RunState::is_durable(&draft.kind);
             // The decoder may be several turns ahead of this event, so the event itself decides.
             match &draft.kind {
-                Kind::TurnEnded(_) if self.is_kept() => self.life.turn_ended(),
+                Kind::TurnEnded(_) if self.is_kept() => {
+                    let looks = self.plan.files && self.phase == RunPhase::Running && self.ladder.is_none();
+                    if looks {
+                        step.actions.push(RunAction::LookAtFiles);
+                    }
+                    self.life.turn_ended(looks.then(|| now.up.plus(PATIENCE)));
+                }
                 Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
                 Kind::QuestionAnswered(answered) => self.life.answered(&answered.id),

@@ -17,7 +17,8 @@ impl Run {
             }
             RunPhase::Spawning | RunPhase::Running => {
                 let guard = self.guard.deadline().filter(|_| self.life.idle_since().is_none());
-                self.watch.deadline().into_iter().chain(guard).chain(self.life.interrupt_deadline()).min()
+                let life = self.life.interrupt_deadline().into_iter().chain(self.life.looking_until());
+                self.watch.deadline().into_iter().chain(guard).chain(life).min()
             }
             // The delay counts against the time limit of the budget.
             RunPhase::Waiting { until } => {
@@ -33,7 +34,8 @@ impl Run {
         match &self.ladder {
             Some(ladder) => Some(ladder.next_at),
             None if self.waits_for_person() => {
-                self.approvals.deadline().into_iter().chain(self.life.interrupt_deadline()).min()
+                let life = self.life.interrupt_deadline().into_iter().chain(self.life.looking_until());
+                self.approvals.deadline().into_iter().chain(life).min()
             }
             None => phase,
         }
@@ -64,6 +66,9 @@ impl Run {
                 let code = Some("interrupt_ignored".to_owned());
                 self.emit(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
                 self.stop(StopCause::Cancelled, now, step);
+            }
+            RunPhase::Running if self.life.looking_until().is_some_and(|at| now.up >= at) => {
+                self.files_unknown(now, step);
             }
             RunPhase::Running if self.waits_for_person() => self.deny_expired(now, step),
             // The budget comes before the watchdogs: no retry may follow a used-up budget (`retry::blocking_reason`).

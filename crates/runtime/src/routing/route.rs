@@ -302,7 +302,7 @@ async fn ask_about_limits(
 
 /// Chooses, starts, and returns the turn over all attempts.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
-    let (orders, inbox) = mpsc::channel(ORDERS);
+    let (control, inbox) = control::orders();
     let (receivers, events) = mpsc::unbounded_channel();
     let (those, usual) = limited(&task)?;
     let asked = ask_about_limits(those, usual, patience(&task, usual), task.variables()).await;
@@ -314,13 +314,13 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
         // The caller may have dropped the receiver.
         let _ = told.send(run.go(first).await);
     });
-    Ok(Turn::new(session, EventStream::several(events), Control::new(orders), done))
+    Ok(Turn::new(session, EventStream::several(events), control, done))
 }
 
 /// Chooses a provider and runs to the end, without a subscriber.
 pub(crate) async fn run(task: Task) -> Result<Record, Error> {
     // No handle sends orders: dropping the future ends the run.
-    let (_orders, inbox) = mpsc::channel(1);
+    let (_control, inbox) = control::orders();
     let (those, usual) = limited(&task)?;
     let asked = ask_about_limits(those, usual, patience(&task, usual), task.variables()).await;
     let mut run = RoutedRun::plan(task, inbox, None, asked)?;

@@ -37,7 +37,7 @@ use crate::run::subscribe::{EventSender, EventStream, event_channel};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::run::turn::Turn;
 use crate::sessions::budget;
-use crate::sessions::control::{Control, RunOrder};
+use crate::sessions::control::{self, Control, OrderInbox};
 use crate::sessions::journal::{Home, JournalEnd, new_session_id, repair};
 use crate::sessions::session_monitor::{self, MonitoredRun};
 use crate::system::clock;
@@ -46,13 +46,9 @@ use crate::system::host;
 use crate::system::host::Cleanup;
 pub(crate) use driver::{Driver, completed, wish};
 
-/// The capacity of a run's queue of orders.
-pub(crate) const ORDERS: usize = 16;
-
 /// Starts a task and returns the turn.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
-    let (orders, inbox) = mpsc::channel(ORDERS);
-    let control = Control::new(orders);
+    let (control, inbox) = control::orders();
     let mut prepared =
         Box::pin(prepare(task, AttemptContext::default(), control.clone(), inbox, Watcher::Yes)).await?;
     let receiver = prepared.receiver.take().ok_or(Error::Lost)?;
@@ -70,9 +66,8 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
 /// Dropping the future drops the run, which kills the child. The future does not store the task, which is consumed when the
 /// run is prepared.
 pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + Send {
-    let (orders, inbox) = mpsc::channel(ORDERS);
-    let prepared =
-        Box::pin(prepare(task, AttemptContext::default(), Control::new(orders), inbox, Watcher::No));
+    let (control, inbox) = control::orders();
+    let prepared = Box::pin(prepare(task, AttemptContext::default(), control, inbox, Watcher::No));
     async move { prepared.await?.drive_to_the_end().await }
 }
 
@@ -118,7 +113,7 @@ pub(crate) async fn prepare(
     mut task: Task,
     mut context: AttemptContext,
     control: Control,
-    orders: mpsc::Receiver<RunOrder>,
+    orders: OrderInbox,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     // Boxed: every future on the way would have to store it.

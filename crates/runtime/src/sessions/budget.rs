@@ -11,7 +11,7 @@ mod running;
 
 use std::path::{Path, PathBuf};
 
-use bowline_engine::Run;
+use bowline_engine::Session;
 use bowline_engine::budget::{self, Budget, BudgetLimit, BudgetScope};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Kind, Millis, SessionId, Source, Timestamp, UsageSource};
@@ -135,7 +135,7 @@ impl Account {
     }
 
     /// Publishes the usage of the run so far, and returns the usage of other runs if it changed.
-    pub(crate) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
+    pub(crate) fn look(&mut self, run: &Session, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
         self.running.as_mut()?.look(run, up)
     }
 

@@ -1,8 +1,11 @@
-//! The handle that stops a run, and the orders that it sends. The monitor and the registry hold one for each run of this process.
+//! The handle of a running turn or session, and the orders that it sends. The monitor and the registry hold one for each run of this
+//! process.
+
+use std::collections::BTreeMap;
 
 use bowline_engine::RunCommand;
-use bowline_protocol::Millis;
-use tokio::sync::mpsc;
+use bowline_protocol::{Millis, OrderRefused, Receipt, SessionOrder, SessionSnapshot};
+use tokio::sync::{mpsc, oneshot};
 
 /// An order from outside of the run.
 #[derive(Debug)]
@@ -11,19 +14,52 @@ pub(crate) enum RunOrder {
     Command(RunCommand),
     /// The run exceeded this total limit, counting the time in which the machine slept.
     Overdue(Millis),
+    /// An order that is answered.
+    Order(Box<AnsweredOrder>),
+    /// A request for the snapshot of a live session.
+    Snapshot(oneshot::Sender<SessionSnapshot>),
 }
 
-/// Stops a turn, from any task. Cheap to clone.
+impl RunOrder {
+    /// Returns whether the caller stops the run, so that no further attempt follows.
+    pub(crate) fn is_stop(&self) -> bool {
+        match self {
+            Self::Command(_) => true,
+            Self::Order(order) => {
+                matches!(order.what, SessionOrder::Stop | SessionOrder::Kill | SessionOrder::Interrupt)
+            }
+            // From the session monitor, not from the caller.
+            Self::Overdue(_) | Self::Snapshot(_) => false,
+        }
+    }
+}
+
+/// An order, with the place of its answer.
+#[derive(Debug)]
+pub(crate) struct AnsweredOrder {
+    pub(crate) what: SessionOrder,
+    /// The contents of the images of a prompt, by path.
+    pub(crate) images: BTreeMap<String, Vec<u8>>,
+    pub(crate) answer: oneshot::Sender<Result<Receipt, OrderRefused>>,
+}
+
+/// The receiving end of a run's orders.
+pub(crate) type OrderInbox = mpsc::UnboundedReceiver<RunOrder>;
+
+/// Makes the handle of a run, and the inbox of its orders. The inbox has no limit: an order is never dropped, and a caller waits for
+/// the answer before it sends the next one.
+pub(crate) fn orders() -> (Control, OrderInbox) {
+    let (orders, inbox) = mpsc::unbounded_channel();
+    (Control { orders }, inbox)
+}
+
+/// Stops a turn, decides its approvals and interrupts it, from any task. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Control {
-    orders: mpsc::Sender<RunOrder>,
+    orders: mpsc::UnboundedSender<RunOrder>,
 }
 
 impl Control {
-    pub(crate) fn new(orders: mpsc::Sender<RunOrder>) -> Self {
-        Self { orders }
-    }
-
     /// Stops the agent, first with its own stop signal, and keeps the partial answer. The agent is gone within two seconds.
     /// Does nothing if the turn is over.
     pub fn cancel(&self) {
@@ -40,15 +76,41 @@ impl Control {
         self.orders.is_closed()
     }
 
+    /// Sends an order, and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the order was not carried out; [`OrderRefused::Stopping`] if the turn is over.
+    pub async fn order(&self, order: SessionOrder) -> Result<Receipt, OrderRefused> {
+        self.order_with(order, BTreeMap::new()).await
+    }
+
+    /// The same with the contents of images.
+    pub(crate) async fn order_with(
+        &self,
+        what: SessionOrder,
+        images: BTreeMap<String, Vec<u8>>,
+    ) -> Result<Receipt, OrderRefused> {
+        let (answer, answered) = oneshot::channel();
+        self.send(RunOrder::Order(Box::new(AnsweredOrder { what, images, answer })));
+        // Dropped without an answer, if the run ended first.
+        answered.await.unwrap_or(Err(OrderRefused::Stopping))
+    }
+
+    /// Returns the snapshot of a live session; `None` if it is over, or is a turn of one prompt.
+    pub async fn snapshot(&self) -> Option<SessionSnapshot> {
+        let (answer, answered) = oneshot::channel();
+        self.send(RunOrder::Snapshot(answer));
+        answered.await.ok()
+    }
+
     /// Ends the turn because it exceeded this limit, counting the time in which the machine slept.
     pub(crate) fn overdue(&self, limit: Millis) {
         self.send(RunOrder::Overdue(limit));
     }
 
     pub(crate) fn send(&self, order: RunOrder) {
-        match self.orders.try_send(order) {
-            // The turn is over, or the queue is full of orders that all stop it.
-            Ok(()) | Err(mpsc::error::TrySendError::Closed(_) | mpsc::error::TrySendError::Full(_)) => {}
-        }
+        // A closed inbox belongs to a run that is over.
+        let _ = self.orders.send(order);
     }
 }

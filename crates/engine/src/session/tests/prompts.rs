@@ -217,3 +217,28 @@ fn a_stop_ends_the_stint_and_returns_the_queue() {
     assert!(world.log().contains("session_ended"), "{}", world.log());
     assert!(world.run.is_over());
 }
+
+#[test]
+fn the_changed_files_belong_to_the_turn_before_the_next_one() {
+    let mut world = World::live(|plan, _| plan.files = true);
+    world.give(RunInput::Begin).give(RunInput::Prepared(Ok(())));
+    world.give(RunInput::Spawned { pid: 7, containment: "test" });
+    world.says(HELLO).says(SESSION).order(1, prompt("second", WhenBusy::Queue));
+    let log = after(&mut world, |world| {
+        world.says(&done(3));
+    });
+    assert!(log.ends_with("turn_ended:completed !look"), "the next turn waits: {log}");
+    let file = bowline_protocol::kinds::TouchedFile {
+        path: "a.rs".to_owned(),
+        operation: bowline_protocol::kinds::FileOperation::Write,
+    };
+    let log = after(&mut world, |world| {
+        world.give(RunInput::Files(vec![file]));
+    });
+    assert!(log.starts_with("files_touched state:idle prompt_removed:sent turn_started"), "{log}");
+    let touched = world.events.iter().find(|it| matches!(it.kind, Kind::FilesTouched(_))).expect("files");
+    assert_eq!(touched.turn, Some(1));
+    // A git that hangs delays the next turn by five seconds at most.
+    world.says(&done(4)).wait(5_000);
+    assert_eq!(world.run.state(), SessionState::Idle);
+}

@@ -47,7 +47,7 @@ fn one_order(dice: &mut Dice) -> SessionOrder {
 
 /// Gives one input that fits more often than not, so that sessions get somewhere.
 fn one_input(world: &mut World, dice: &mut Dice, orders: &mut u64) {
-    match dice.roll(20) {
+    match dice.roll(21) {
         0..=5 => {
             *orders += 1;
             let order = one_order(dice);
@@ -65,6 +65,7 @@ fn one_input(world: &mut World, dice: &mut Dice, orders: &mut u64) {
         14 => drop(world.says(HELLO).says(SESSION)),
         15 if dice.roll(4) == 0 => drop(world.exits(0).swept()),
         16 if dice.roll(6) == 0 => drop(world.give(RunInput::Exited(Exit::Code(1)))),
+        19 => drop(world.give(RunInput::Files(Vec::new()))),
         17 => drop(world.give(RunInput::Spawned { pid: 9, containment: "test" })),
         18 if dice.roll(6) == 0 => drop(world.give(RunInput::StdoutClosed)),
         _ => drop(world.wait(dice.roll(20_000))),
@@ -127,6 +128,7 @@ fn everything_that_begins_in_a_live_session_ends_once() {
         let mut world = World::live(|plan, live| {
             live.prompt = dice.roll(2) == 0;
             live.idle = (dice.roll(2) == 0).then_some(Millis(9_000));
+            plan.files = dice.roll(2) == 0;
             plan.attempts[0].limits.total = (dice.roll(2) == 0).then_some(Millis(100_000));
         });
         let mut orders = 0;

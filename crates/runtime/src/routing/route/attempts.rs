@@ -19,7 +19,7 @@ use crate::run::launch::{self, ORDERS, Prepared, Watcher};
 use crate::run::record::{Attempt, EarlierAttempts, Record};
 use crate::run::subscribe::EventReceiver;
 use crate::run::task::Task;
-use crate::sessions::control::{Control, RunOrder};
+use crate::sessions::control::{self, Control, OrderInbox, RunOrder};
 use crate::system::causes::in_full;
 use crate::system::clock;
 use crate::system::host;
@@ -36,7 +36,7 @@ pub(super) struct RoutedRun {
     turns: Vec<RouteStop>,
     rejected: Vec<RejectedRoute>,
     reasons: Vec<String>,
-    orders: mpsc::Receiver<RunOrder>,
+    orders: OrderInbox,
     /// Where the event receiver of each attempt is sent.
     receivers: Option<mpsc::UnboundedSender<EventReceiver>>,
     callback: Option<SharedCallback>,
@@ -100,7 +100,7 @@ impl RoutedRun {
     /// Decides the order of the providers. `asked` is the time already spent on querying limits.
     pub(super) fn plan(
         mut task: Task,
-        orders: mpsc::Receiver<RunOrder>,
+        orders: OrderInbox,
         receivers: Option<mpsc::UnboundedSender<EventReceiver>>,
         asked: Millis,
     ) -> Result<Self, Error> {
@@ -281,8 +281,7 @@ impl RoutedRun {
         context.opening.extend(opening);
         let first_word = Arc::new(Mutex::new(FirstWord::default()));
         task.callback = Some(SharedCallback::new(listener(first_word.clone(), self.callback.clone())));
-        let (orders, inbox) = mpsc::channel(ORDERS);
-        let control = Control::new(orders);
+        let (control, inbox) = control::orders();
         let mut prepared = launch::prepare(task, context, control.clone(), inbox, self.watcher).await?;
         if let (Some(receivers), Some(receiver)) = (&self.receivers, prepared.receiver.take()) {
             // If the subscriber is gone, the send fails and drops the receiver, which then delays nothing.
@@ -307,7 +306,7 @@ impl RoutedRun {
                 order = self.orders.recv(), if open => match order {
                     Some(order) => {
                         // `Overdue` comes from the session monitor, not from the caller.
-                        stopped |= matches!(order, RunOrder::Command(_));
+                        stopped |= order.is_stop();
                         attempt.control.send(order);
                     }
                     None => open = false,

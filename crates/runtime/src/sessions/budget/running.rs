@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use bowline_engine::Run;
+use bowline_engine::Session;
 use bowline_engine::budget::{Amounts, BudgetScope};
 use bowline_protocol::Millis;
 
@@ -57,7 +57,7 @@ impl Running {
     }
 
     /// Publishes the usage of a run, and returns the usage of other runs if it changed.
-    pub(super) fn look(&mut self, run: &Run, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
+    pub(super) fn look(&mut self, run: &Session, up: Millis) -> Option<Vec<(BudgetScope, Amounts)>> {
         self.due = up < self.next;
         if self.due {
             return None;
@@ -74,7 +74,7 @@ impl Running {
         })
     }
 
-    fn tell(&mut self, run: &Run) -> io::Result<()> {
+    fn tell(&mut self, run: &Session) -> io::Result<()> {
         let sum = run.spent();
         let (cost, tokens) = (sum.cost, sum.usage.total());
         if (cost, tokens) == (self.line.cost_usd, self.line.tokens) {
