@@ -271,6 +271,26 @@ pub struct SessionSnapshot {
     pub options: Vec<OptionState>,
 }
 
+impl SessionSnapshot {
+    /// Returns whether nothing runs and nothing waits to be sent: the next prompt begins a turn.
+    pub fn is_at_rest(&self) -> bool {
+        let waits = match self.state {
+            SessionState::Idle
+            | SessionState::PausedByHuman
+            | SessionState::Completed
+            | SessionState::Failed => true,
+            SessionState::Created
+            | SessionState::Preparing
+            | SessionState::Starting
+            | SessionState::Running
+            | SessionState::WaitingForApproval
+            | SessionState::WaitingForInput
+            | SessionState::Stopping => false,
+        };
+        waits && self.turn.is_none() && self.queue.is_empty()
+    }
+}
+
 /// The last turn that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -88,6 +88,7 @@ impl Error {
             | Self::LongName { .. }
             | Self::NotResumable { .. }
             | Self::NotText { .. }
+            | Self::NoJournal
             | Self::Refused(_) => USAGE,
             Self::Roster(error) => error.exit_code(),
             Self::NoRoute(error) => error.exit_code(),

@@ -74,9 +74,10 @@ pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::RuntimeGap;
 pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
-    Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json, Kind, McpServer, Message,
-    Millis, NativeSessionId, PermissionMode, PolicySpec, RawFile, RawSpan, Request, Resume, Role, Sampling,
-    SessionId, Timestamp, ToolId, Usage, UsageSource, kinds,
+    ApprovalVerdict, Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json, Kind,
+    LastTurn, McpServer, Message, Millis, NativeSessionId, OrderRefused, PermissionMode, PolicySpec,
+    QueuedPrompt, RawFile, RawSpan, Receipt, Request, Resume, Risk, Role, Sampling, SessionId, SessionOrder,
+    SessionSnapshot, Timestamp, ToolId, Usage, UsageSource, WhenBusy, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
@@ -87,8 +88,10 @@ pub use agents::models::models;
 pub use agents::profile::Profile;
 pub use agents::{auth, certificate, limits, models, roster};
 pub use routing::route;
+pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
+pub use run::live::{EventWatch, IDLE, LiveSession, SessionTask, session};
 pub use run::record::{Attempt, Record, RecordWarning};
 pub use run::task::{Task, task};
 #[cfg(feature = "testing")]

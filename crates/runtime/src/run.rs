@@ -2,12 +2,14 @@
 
 pub(crate) mod agent;
 mod answer;
+pub(crate) mod approval;
 pub(crate) mod callback;
 pub(crate) mod drive;
 pub(crate) mod error;
 pub(crate) mod failures;
 pub(crate) mod git;
 pub(crate) mod launch;
+pub(crate) mod live;
 pub(crate) mod record;
 pub mod settings;
 pub(crate) mod subscribe;

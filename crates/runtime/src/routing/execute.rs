@@ -13,7 +13,6 @@ use crate::run::launch;
 use crate::run::record::Record;
 use crate::run::task::{AttemptContext, Task};
 use crate::run::turn::Turn;
-use crate::sessions::names::check_name;
 
 impl Task {
     /// Returns the command that would be started, without starting it.
@@ -139,12 +138,6 @@ impl Task {
     pub fn explain(&self) -> Result<Explanation, Error> {
         self.check_names()?;
         route::explain(&self.clone().captured())
-    }
-
-    /// Refuses a key or a label that is too long.
-    fn check_names(&self) -> Result<(), Error> {
-        check_name("key", self.request.key.as_deref())?;
-        Ok(check_name("label", self.label.as_deref())?)
     }
 }
 

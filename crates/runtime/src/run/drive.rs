@@ -5,21 +5,22 @@
 
 mod actions;
 mod end;
+mod orders;
 mod publish;
 mod second;
 mod waits;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_engine::budget::Amounts;
-use bowline_engine::{Now, Run, RunAction, RunEnd, RunInput, RunStep, SpawnFailure, SyncId};
+use bowline_engine::{Now, OrderId, RunAction, RunEnd, RunInput, RunStep, Session, SpawnFailure, SyncId};
 use bowline_protocol::kinds::{Level, Notice, TouchedFile};
-use bowline_protocol::{Event, Excerpt, Failure, Millis, RawFile, SessionId};
+use bowline_protocol::{Event, Excerpt, Failure, Millis, OrderRefused, RawFile, Receipt, SessionId};
 use bowline_providers::views::Digest;
-use tokio::sync::mpsc;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -32,12 +33,12 @@ use crate::run::callback::Callback;
 use crate::run::error::Error;
 use crate::run::failures;
 use crate::run::git::{Snapshot, Tree};
-use crate::run::launch::{Replanner, SecondPlan};
+use crate::run::launch::{NextLife, Planner, Replanner, SecondPlan};
 use crate::run::record::Record;
 use crate::run::subscribe::EventSender;
 use crate::sessions::aside;
 use crate::sessions::budget::{Account, Share};
-use crate::sessions::control::RunOrder;
+use crate::sessions::control::{OrderInbox, RunOrder};
 use crate::sessions::journal::{JournalError, Writer};
 use crate::sessions::session_monitor::MonitorGuard;
 use crate::system::clock;
@@ -61,14 +62,14 @@ pub(crate) struct Drive {
     pub(crate) session: SessionId,
     /// The number of its first event: above 1 if it continues a session.
     pub(crate) first_seq: u64,
-    pub(crate) run: Run,
+    pub(crate) engine: Session,
     pub(crate) launch: Launch,
     pub(crate) journal: Option<Writer>,
     pub(crate) sender: Option<EventSender>,
     pub(crate) callback: Option<Callback>,
     /// The caller's limit on the tool output that an event carries.
     pub(crate) excerpt_limit: Option<usize>,
-    pub(crate) orders: mpsc::Receiver<RunOrder>,
+    pub(crate) orders: OrderInbox,
     /// The working tree to compare before and after the run, if the caller wants the changed files.
     pub(crate) tree: Option<Tree>,
     /// Directories to delete when the run is over and its events are read.
@@ -83,6 +84,10 @@ pub(crate) struct Drive {
     pub(crate) succession: Option<Succession>,
     /// Makes a second plan if the program rejects its options. Dropped as soon as the program prints something.
     pub(crate) replanner: Option<Box<Replanner>>,
+    /// Makes the plans of further processes of a live session.
+    pub(crate) planner: Option<Box<Planner>>,
+    /// The number of the last public event, for watchers.
+    pub(crate) head: watch::Sender<u64>,
     /// Keeps the run in the session monitor until it is dropped.
     pub(crate) _watched: MonitorGuard,
 }
@@ -114,7 +119,7 @@ struct Pending {
     spawn: Option<Starting>,
     /// Reads the program's help. Dropping it kills that process.
     replan: Option<Replanning>,
-    files: Option<JoinHandle<Result<Vec<TouchedFile>, String>>>,
+    files: Option<JoinHandle<Result<FilesAfter, String>>>,
     agent: Option<Agent>,
     /// Whether a write to the journal failed. From then on the run writes and shows only the events of its end.
     closing: bool,
@@ -142,6 +147,11 @@ struct Pending {
     /// Whether the run is ending the agent. Then it reads from the agent even if a subscriber is slow.
     ending: bool,
     ended: Option<RunEnd>,
+    /// Makes the plan of the next process of a live session.
+    planning: Option<Planning>,
+    /// The orders that wait for their answers.
+    answers: BTreeMap<OrderId, oneshot::Sender<Result<Receipt, OrderRefused>>>,
+    last_order: u64,
 }
 
 impl Pending {
@@ -153,6 +163,12 @@ impl Pending {
 
 /// A snapshot of the files before the start.
 type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>> + Send>>;
+
+/// The files that changed, and the state after that.
+type FilesAfter = (Vec<TouchedFile>, Option<Snapshot>);
+
+/// The plan of a further process that is being made.
+type Planning = Pin<Box<dyn Future<Output = Result<Box<NextLife>, Error>> + Send>>;
 
 /// A second plan that is being made.
 type Replanning = Pin<Box<dyn Future<Output = SecondPlan> + Send>>;
@@ -168,8 +184,10 @@ enum WakeReason {
     Prepared(Result<Option<Snapshot>, String>),
     Spawned(Result<Agent, Box<Failure>>),
     Agent(AgentEvent),
-    Files(Result<Vec<TouchedFile>, String>),
+    Files(Result<FilesAfter, String>),
     Replanned(SecondPlan),
+    /// The plan of a further process is made, or could not be made.
+    Planned(Result<Box<NextLife>, Error>),
     /// Decisions on approvals are on disk, or could not be written there.
     Synced(SyncId, Result<(), JournalError>),
     Timer,
@@ -218,7 +236,7 @@ impl ActiveRun {
         let (mut armed, mut busy) = (None, Duration::ZERO);
         let mut caught_up = false;
         while self.pending.ended.is_none() {
-            let deadlines = self.drive.run.deadline().into_iter().chain(self.pending.index_due);
+            let deadlines = self.drive.engine.deadline().into_iter().chain(self.pending.index_due);
             let deadlines = deadlines.chain(self.drive.account.as_ref().and_then(Account::deadline));
             let deadlines = deadlines.chain(self.sync_deadline());
             let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
@@ -246,6 +264,10 @@ impl ActiveRun {
                     self.pending.replan = None;
                     WakeReason::Replanned(second)
                 }
+                planned = waited(&mut self.pending.planning), if self.pending.planning.is_some() => {
+                    self.pending.planning = None;
+                    WakeReason::Planned(planned)
+                }
                 (sync, done) = waited(&mut self.pending.decision_sync), if self.pending.decision_sync.is_some() => {
                     self.pending.decision_sync = None;
                     WakeReason::Synced(sync, done)
@@ -260,13 +282,7 @@ impl ActiveRun {
                 () = &mut timer, if !held => WakeReason::Timer,
             };
             match woken {
-                WakeReason::Order(Some(order)) => {
-                    let input = match order {
-                        RunOrder::Command(command) => RunInput::Command(command),
-                        RunOrder::Overdue(limit) => RunInput::Overdue(limit),
-                    };
-                    self.handle(input);
-                }
+                WakeReason::Order(Some(order)) => self.take_order(order),
                 // All handles are dropped. A closed channel is always ready, so the loop must not poll it again.
                 WakeReason::Order(None) => orders_open = false,
                 WakeReason::Others(amounts) => self.handle(RunInput::Others(amounts)),
@@ -287,7 +303,7 @@ impl ActiveRun {
                     self.happened(&event);
                     // Output that never pauses would starve the timer, and other tasks of this thread (signals, other
                     // runs). The output comes first all the same: it may have moved the deadline.
-                    if self.drive.run.deadline().is_some_and(|at| at <= up(self.began)) {
+                    if self.drive.engine.deadline().is_some_and(|at| at <= up(self.began)) {
                         self.handle(RunInput::Timer);
                     }
                     busy += began.elapsed();
@@ -296,7 +312,11 @@ impl ActiveRun {
                         tokio::task::yield_now().await;
                     }
                 }
-                WakeReason::Files(Ok(files)) => self.handle(RunInput::Files(files)),
+                WakeReason::Files(Ok((files, after))) => {
+                    // The next turn of the process is compared with what this one left.
+                    self.pending.before = after.or(self.pending.before.take());
+                    self.handle(RunInput::Files(files));
+                }
                 WakeReason::Files(Err(why)) => {
                     let text = format!("could not list the changed files: {why}");
                     let notice = Notice { level: Level::Warn, text, code: None };
@@ -305,6 +325,7 @@ impl ActiveRun {
                     self.handle(RunInput::Files(Vec::new()));
                 }
                 WakeReason::Replanned(second) => self.take_second_plan(second),
+                WakeReason::Planned(planned) => self.take_next_life(planned),
                 WakeReason::Synced(sync, Ok(())) => self.handle(RunInput::Synced(sync)),
                 WakeReason::Synced(_, Err(error)) => self.journal_failed(&error),
                 WakeReason::Room => self.give_on(),
@@ -408,16 +429,17 @@ impl ActiveRun {
         let up = up(self.began);
         let now = Now { wall: clock::wall(), up };
         match self.drive.excerpt_limit {
-            Some(limit) => Excerpt::scoped(limit, || self.drive.run.handle(input, now, &mut step)),
-            None => self.drive.run.handle(input, now, &mut step),
+            Some(limit) => Excerpt::scoped(limit, || self.drive.engine.handle(input, now, &mut step)),
+            None => self.drive.engine.handle(input, now, &mut step),
         }
         // Into the same step, so that both inputs cost one write to the journal.
-        if let Some(used) = self.drive.account.as_mut().and_then(|account| account.look(&self.drive.run, up))
+        if let Some(used) =
+            self.drive.account.as_mut().and_then(|account| account.look(&self.drive.engine, up))
         {
-            self.drive.run.handle(RunInput::Before(used), Now { wall: clock::wall(), up }, &mut step);
+            self.drive.engine.handle(RunInput::Before(used), Now { wall: clock::wall(), up }, &mut step);
         }
         if let Some(share) = &self.drive.share {
-            share.tell(self.drive.run.spent().amounts());
+            share.tell(self.drive.engine.spent().amounts());
         }
         let read_enough = self.pending.unread <= UNREAD;
         // The order is fixed: an action may only follow when the events that explain it are on file.
@@ -441,7 +463,7 @@ impl ActiveRun {
                 RunInput::Trouble(failure)
             };
             let mut after = RunStep::default();
-            self.drive.run.handle(input, Now { wall: clock::wall(), up }, &mut after);
+            self.drive.engine.handle(input, Now { wall: clock::wall(), up }, &mut after);
             if self.publish(&mut after).is_err() {
                 tracing::error!("the journal takes no events any more");
             }

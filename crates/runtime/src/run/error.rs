@@ -143,6 +143,9 @@ pub enum Error {
     /// The thread that drives runs for callers without an async runtime could not be started.
     #[error("could not start the thread that drives runs in the background")]
     Background(#[source] std::io::Error),
+    /// The session keeps no journal, so its events cannot be read a second time.
+    #[error("the session keeps no journal, so its earlier events are gone")]
+    NoJournal,
     /// The run was lost: the runtime that drove it went away, or it panicked.
     #[error("the run was lost before it ended: the async runtime that drove it is gone")]
     Lost,

@@ -3,6 +3,7 @@
 use bowline_process::{SpawnError, SpawnErrorKind};
 use bowline_protocol::{Category, Code, Failure, Remedy, RequestField};
 
+use crate::run::error::Error;
 use crate::sessions::journal::JournalError;
 use crate::system::causes::in_full;
 
@@ -79,6 +80,16 @@ pub(crate) fn of_docker(error: &SpawnError) -> Failure {
         failure = failure.with_remedies(vec![install, without]);
     }
     failure
+}
+
+/// Returns the failure of a further process of a session that could not be planned.
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
+pub(crate) fn of_plan(error: &Error) -> Failure {
+    match error {
+        Error::Refused(_) => Failure::new(Category::Validation, Code::Unsupported, in_full(error)),
+        Error::Journal(journal) => of_journal(journal),
+        _ => Failure::new(Category::Configuration, Code::CannotStart, in_full(error)),
+    }
 }
 
 /// Returns the failure of a run whose journal cannot be written.

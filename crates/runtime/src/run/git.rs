@@ -97,7 +97,8 @@ impl Snapshot {
     }
 
     /// Compares the working tree with the snapshot. Paths are told from the directory of the run, others in full.
-    pub(crate) async fn changes(self) -> Result<Vec<TouchedFile>, String> {
+    /// Also returns the state as it is now.
+    pub(crate) async fn changes(self) -> Result<(Vec<TouchedFile>, Self), String> {
         let after = Self::of(self.tree.clone(), self.root.clone()).await?;
         let mut changed: BTreeMap<PathBuf, FileOperation> = BTreeMap::new();
         if let (None, Some(now)) = (&self.head, &after.head) {
@@ -163,7 +164,8 @@ impl Snapshot {
             let path = path.strip_prefix(&self.tree.dir).unwrap_or(&path).to_string_lossy().into_owned();
             TouchedFile { path, operation }
         };
-        Ok(changed.map(file).collect())
+        let files = changed.map(file).collect();
+        Ok((files, after))
     }
 }
 

@@ -3,6 +3,7 @@
 mod attempt;
 mod driver;
 mod journal;
+mod next_life;
 mod plan;
 mod replan;
 mod resumed;
@@ -13,13 +14,14 @@ mod spending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bowline_engine::{Numbering, Run};
+use bowline_engine::{LivePlan, Numbering, RunPlan, Session};
 use bowline_process as process;
 use bowline_protocol::RawFile;
 use bowline_providers::invocation::Preview;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use attempt::attempt;
+pub(crate) use next_life::{NextLife, Planner};
 use plan::PlanFacts;
 pub(crate) use replan::{Replanner, SecondPlan};
 use side_files::SideFiles;
@@ -117,6 +119,8 @@ pub(crate) async fn prepare(
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     // Boxed: every future on the way would have to store it.
+    #[cfg(feature = "testing")]
+    let cast = task.cast.clone();
     let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
     // An attempt of the router has the share of its request, with what earlier attempts used.
     let share = context.share.take().or_else(|| task.share.take());
@@ -153,6 +157,23 @@ pub(crate) async fn prepare(
         files: tree.is_some(),
     };
     let plan = plan::plan(&spec, &task, facts);
+    let planner = task.live.is_some().then(|| {
+        let (task, context) = (template(&task), context.clone());
+        #[cfg(feature = "testing")]
+        let task = if task.live.is_some_and(|live| live.prompt) {
+            task
+        } else {
+            Task { cast, script: None, ..task }
+        };
+        let (session, side_files) = (spec.session.clone(), side_files.clone());
+        Box::new(Planner { task, context, session, side_files })
+    });
+    let live = task.live.as_ref().map(|live| LivePlan {
+        prompt: live.prompt,
+        idle: live.idle.filter(|_| resumes(&plan)),
+        offered: end.as_ref().map(|end| end.offered.clone()).unwrap_or_default(),
+        native: plan.resume.as_ref().filter(|target| !target.fork).map(|target| target.id.clone()),
+    });
     let replanned_from = plan.capabilities.clone().filter(|_| plan.replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
@@ -167,8 +188,12 @@ pub(crate) async fn prepare(
         prices: task.settings.prices.clone().into(),
         control,
         since: clock::since_boot(),
-        // The wait before the start does not count.
-        limit: plan.attempts[0].limits.total.map(|limit| limit.plus(plan.delay)),
+        // The wait before the start does not count. A live session has a limit for each turn only.
+        limit: plan.attempts[0]
+            .limits
+            .total
+            .filter(|_| task.live.is_none())
+            .map(|limit| limit.plus(plan.delay)),
     });
     let (sender, receiver): (Option<EventSender>, _) = match watcher {
         Watcher::Yes => {
@@ -184,10 +209,14 @@ pub(crate) async fn prepare(
         let session = session.clone();
         Box::new(Replanner { task, driver, request, session, side_files, capabilities })
     });
+    let engine = match live {
+        Some(live) => Session::live(plan, live),
+        None => Session::of_one_prompt(plan),
+    };
     let drive = Box::new(Drive {
         session,
         first_seq: numbering.next_seq,
-        run: Run::new(plan),
+        engine,
         launch,
         journal,
         sender,
@@ -201,10 +230,27 @@ pub(crate) async fn prepare(
         share,
         succession,
         replanner,
+        planner,
+        head: tokio::sync::watch::Sender::new(numbering.next_seq - 1),
         _watched: watched,
     });
     unstarted.dir = None;
     Ok(Prepared { drive, receiver })
+}
+
+/// Returns the task of a live session without its first prompt and what only the first process needs.
+fn template(task: &Task) -> Task {
+    let mut task = task.clone();
+    task.request.attachments.clear();
+    task.request.context.clear();
+    task.notices.clear();
+    (task.callback, task.share) = (None, None);
+    task
+}
+
+/// Returns whether the agent can resume its session in another process, so that an idle one may be ended.
+fn resumes(plan: &RunPlan) -> bool {
+    plan.capabilities.as_ref().is_some_and(|it| it.resume == bowline_protocol::ResumeSupport::ById)
 }
 
 /// Returns where the numbers of a run begin: behind those of the session that it continues.

@@ -2,6 +2,7 @@
 
 mod beside;
 mod limits;
+mod live;
 mod routed;
 #[cfg(feature = "testing")]
 mod scripts;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_engine::Approver;
 use bowline_engine::budget::Amounts;
 use bowline_engine::fallback::StreamFallback;
 use bowline_protocol::kinds::Notice;
@@ -23,12 +25,15 @@ use bowline_providers::manifest::Manifest;
 
 use crate::agents::profile::Profile;
 use crate::run::callback::SharedCallback;
+use crate::run::error::Error;
 use crate::run::settings::RunSettings;
 use crate::run::trust::{ProjectPlace, ProjectTrust};
 use crate::sessions::budget::Share;
 use crate::sessions::journal::Home;
+use crate::sessions::names::check_name;
 use crate::system::surroundings::Surroundings;
 pub use beside::Beside;
+pub(crate) use live::LiveOptions;
 pub(crate) use routed::{AttemptContext, Defaults, RouteOptions};
 
 /// Creates a task from a prompt.
@@ -89,6 +94,9 @@ pub struct Task {
     /// Its part of a budget that it shares with other tasks.
     pub(crate) share: Option<Share>,
     pub(crate) beside: Option<Beside>,
+    /// What makes the task a live session.
+    pub(crate) live: Option<LiveOptions>,
+    pub(crate) approver: Approver,
     /// The script of this attempt, set when the provider is chosen.
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::run::testing::Script>,
@@ -154,6 +162,8 @@ impl Task {
             trust: ProjectTrust::default(),
             share: None,
             beside: None,
+            live: None,
+            approver: Approver::Mode,
             #[cfg(feature = "testing")]
             script: None,
             #[cfg(feature = "testing")]
@@ -381,6 +391,12 @@ impl Task {
     pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
         self.stream_fallback = Some(when);
         self
+    }
+
+    /// Refuses a key or a label that is too long.
+    pub(crate) fn check_names(&self) -> Result<(), Error> {
+        check_name("key", self.request.key.as_deref())?;
+        Ok(check_name("label", self.label.as_deref())?)
     }
 
     /// Variables of the request's environment, for masking.

@@ -3,6 +3,7 @@
 use bowline_protocol::{Event, SessionId};
 use tokio::sync::oneshot;
 
+use crate::run::approval::Approval;
 use crate::run::error::Error;
 use crate::run::record::Record;
 use crate::run::subscribe::EventStream;
@@ -39,6 +40,12 @@ impl Turn {
     /// Returns a handle that stops the turn.
     pub fn control(&self) -> Control {
         self.control.clone()
+    }
+
+    /// Returns the approval that an event asks for, as a value that decides it. The task must let a person decide
+    /// ([`Task::ask_a_person`](crate::Task::ask_a_person)).
+    pub fn approval(&self, event: &Event) -> Option<Approval> {
+        Approval::of(event, &self.control)
     }
 
     /// Waits for the next event; none when the turn is over, or when the journal cannot be read. [`Self::try_next`]

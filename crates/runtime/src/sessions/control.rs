@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bowline_engine::RunCommand;
-use bowline_protocol::{Millis, OrderRefused, Receipt, SessionOrder, SessionSnapshot};
+use bowline_protocol::{Millis, OrderRefused, Receipt, SessionOrder, SessionSnapshot, WhenBusy};
 use tokio::sync::{mpsc, oneshot};
 
 /// An order from outside of the run.
@@ -76,6 +76,16 @@ impl Control {
         self.orders.is_closed()
     }
 
+    /// Sends a prompt to a live session.
+    pub async fn send_prompt(
+        &self,
+        text: impl Into<String>,
+        when_busy: WhenBusy,
+    ) -> Result<Receipt, OrderRefused> {
+        let (text, attachments, from) = (text.into(), Vec::new(), None);
+        self.order(SessionOrder::Prompt { text, attachments, when_busy, from }).await
+    }
+
     /// Sends an order, and waits for its answer.
     ///
     /// # Errors
@@ -95,6 +105,13 @@ impl Control {
         self.send(RunOrder::Order(Box::new(AnsweredOrder { what, images, answer })));
         // Dropped without an answer, if the run ended first.
         answered.await.unwrap_or(Err(OrderRefused::Stopping))
+    }
+
+    /// Sends an order whose answer nothing waits for.
+    pub(crate) fn send_unanswered(&self, what: SessionOrder) {
+        let (answer, _) = oneshot::channel();
+        let images = BTreeMap::new();
+        self.send(RunOrder::Order(Box::new(AnsweredOrder { what, images, answer })));
     }
 
     /// Returns the snapshot of a live session; `None` if it is over, or is a turn of one prompt.

@@ -17,6 +17,7 @@ mod index;
 mod lock;
 mod mask;
 mod meta;
+mod prompts;
 mod reader;
 mod records;
 mod repair;

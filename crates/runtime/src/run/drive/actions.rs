@@ -6,6 +6,7 @@ use bowline_engine::RunAction;
 
 use super::{ActiveRun, Preparation};
 use crate::run::agent::Agent;
+use crate::run::error::Error;
 use crate::run::launch::SecondPlan;
 
 impl ActiveRun {
@@ -32,8 +33,18 @@ impl ActiveRun {
                 }
                 // `sync_decisions` begins it, when all actions of the step are carried out.
                 RunAction::Sync(sync) => self.pending.sync_wanted = Some(sync),
-                // No caller can send decisions yet (`Approver::Mode`), so there is no order to answer.
-                RunAction::Answer(..) => {}
+                RunAction::Answer(order, result) => {
+                    if let Some(answer) = self.pending.answers.remove(&order) {
+                        // The caller may have given up.
+                        let _ = answer.send(result);
+                    }
+                }
+                RunAction::Plan(request) => {
+                    self.pending.planning = Some(match &mut self.drive.planner {
+                        Some(planner) => planner.plan(*request),
+                        None => Box::pin(std::future::ready(Err(Error::Lost))),
+                    });
+                }
                 RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
                 RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
                 RunAction::KillTree => self.with_agent(Agent::kill_tree),
@@ -44,8 +55,8 @@ impl ActiveRun {
                     let before = self.pending.before.clone();
                     self.pending.files = Some(tokio::spawn(async move {
                         match before {
-                            Some(before) => before.changes().await,
-                            None => Ok(Vec::new()),
+                            Some(before) => before.changes().await.map(|(files, after)| (files, Some(after))),
+                            None => Ok((Vec::new(), None)),
                         }
                     }));
                 }
@@ -70,6 +81,7 @@ impl ActiveRun {
             | RunAction::Write(_)
             | RunAction::Sync(_)
             | RunAction::Answer(..)
+            | RunAction::Plan(_)
             | RunAction::LookAtFiles
             | RunAction::Replan
             | RunAction::Done(_) => false,

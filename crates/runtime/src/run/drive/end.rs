@@ -74,7 +74,7 @@ impl Drop for ActiveRun {
         }
         let (mut step, up) = (RunStep::default(), super::up(self.began));
         let now = Now { wall: clock::wall(), up };
-        self.drive.run.handle(RunInput::Command(RunCommand::Kill), now, &mut step);
+        self.drive.engine.handle(RunInput::Command(RunCommand::Kill), now, &mut step);
         let written = journal.events(&step.events);
         let ended = step.actions.into_iter().find_map(|action| match action {
             RunAction::Done(ended) => Some(*ended),
@@ -83,6 +83,7 @@ impl Drop for ActiveRun {
             | RunAction::Write(_)
             | RunAction::Sync(_)
             | RunAction::Answer(..)
+            | RunAction::Plan(_)
             | RunAction::CloseStdin
             | RunAction::Signal(..)
             | RunAction::KillTree

@@ -42,6 +42,9 @@ impl ActiveRun {
                 callback(event);
             }
         }
+        if let Some(last) = events.last() {
+            self.drive.head.send_replace(last.seq);
+        }
         self.pending.sync_due |= step.durable && !self.pending.closing;
         match &self.drive.sender {
             Some(sender) => {

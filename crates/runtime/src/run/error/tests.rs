@@ -32,6 +32,7 @@ fn has_cause(error: &Error) -> bool {
         | Error::NoRuntime(_)
         | Error::Turn(_)
         | Error::TooLong
+        | Error::NoJournal
         | Error::Lost => false,
     }
 }

@@ -162,7 +162,8 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
 /// Returns the format that the caller or the settings chose. A setting is for a run that is watched.
 pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
     let setting = || task.settings.providers.get(driver.name())?.format.clone();
-    task.format.clone().or_else(|| setting().filter(|_| streaming == Streaming::On))
+    let live = || driver.manifest()?.live_format().filter(|_| task.wants_live_format()).map(str::to_owned);
+    task.format.clone().or_else(live).or_else(|| setting().filter(|_| streaming == Streaming::On))
 }
 
 /// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller

@@ -2,12 +2,13 @@
 
 use bowline_engine::budget::Budget;
 use bowline_engine::fallback::StreamFallback;
-use bowline_engine::{Approver, AttemptPlan, Numbering, ResumeTarget, RunPlan};
+use bowline_engine::{AttemptPlan, Lifetime, Numbering, ResumeTarget, RunPlan};
 use bowline_protocol::kinds::Notice;
-use bowline_protocol::{Kind, Millis, Request, Resume};
+use bowline_protocol::{Kind, Millis, PromptId, Request, Resume};
 use bowline_providers::invocation::Invocation;
 
 use super::attempt::attempt;
+use super::next_life::lifetime;
 use super::spec::RunSpec;
 use crate::run::task::Task;
 
@@ -35,6 +36,7 @@ pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
     let lesser = if spec.free { spec.known.degraded(&first.format) } else { None };
     opening.extend(first.degraded.iter().cloned().chain(lesser).map(Kind::CapabilityDegraded));
     let told = driver.manifest().and_then(|manifest| manifest.told_model()).map(str::to_owned);
+    let lifetime = lifetime(task, spec);
     RunPlan {
         session: session.clone(),
         numbering,
@@ -43,6 +45,8 @@ pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
         cwd: request.cwd.clone(),
         capabilities: spec.capabilities(),
         prompt: request.prompt.clone(),
+        prompt_id: PromptId::from(format!("p{}", numbering.next_seq)),
+        lifetime,
         attempts,
         polite: first.stop.polite,
         stop_scope: first.stop.scope,
@@ -54,15 +58,18 @@ pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
         budget,
         model: request.model.clone().filter(|model| !model.is_empty() && model != "default").or(told),
         files,
-        replannable: spec.is_replannable(),
+        // The second plan of a live session would outlive its first prompt.
+        replannable: lifetime == Lifetime::OnePrompt && spec.is_replannable(),
         zone: jiff::tz::TimeZone::system(),
-        approver: Approver::Mode,
+        approver: task.approver,
     }
 }
 
 /// Describes the ways of starting the program.
 pub(super) fn attempts(invocations: &[Invocation], task: &Task) -> Vec<AttemptPlan> {
-    let attempts = invocations.iter().map(|invocation| attempt(invocation, task));
+    // A process that takes many prompts has one form.
+    let most = if task.live.is_some() { 1 } else { invocations.len() };
+    let attempts = invocations[..most].iter().map(|invocation| attempt(invocation, task));
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {
         let mut attempts: Vec<AttemptPlan> = attempts.collect();

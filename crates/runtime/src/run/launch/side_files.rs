@@ -11,7 +11,7 @@ use crate::system::host;
 use crate::system::host::Cleanup;
 
 /// Where the files of a run lie.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SideFiles {
     dir: PathBuf,
     /// Whether the directory is a part of the session's own.

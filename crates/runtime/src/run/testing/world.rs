@@ -64,9 +64,15 @@ impl World {
 
     /// Begins a task whose journal lies here, with the scripts of [`World::provider`].
     pub fn task(&self, prompt: impl Into<String>) -> Task {
+        self.prepare(task(prompt))
+    }
+
+    /// Puts the journal and the scripts of this place into a task, such as that of a live session
+    /// ([`SessionTask::with`](crate::SessionTask::with)).
+    pub fn prepare(&self, task: Task) -> Task {
         let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let with = |task: Task, (name, script): (String, Script)| task.script_for(&name, script);
-        scripts.into_iter().fold(task(prompt).home(self.home()), with)
+        scripts.into_iter().fold(task.home(self.home()), with)
     }
 }
 

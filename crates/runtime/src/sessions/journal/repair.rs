@@ -9,18 +9,20 @@ use std::fs::File;
 use std::path::Path;
 
 use bowline_protocol::kinds::{
-    ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, ResumeAnswer, SessionEnded, SessionState,
-    TurnEnded,
+    ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, PromptRemoval, PromptRemoved, QuestionAnswered,
+    ResumeAnswer, SessionEnded, SessionState, TurnEnded,
 };
 use bowline_protocol::{
     ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, EventWriter, FORMAT_VERSION, Failure,
-    Kind, NativeSessionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId, UsageSource,
+    Kind, NativeSessionId, QuestionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId,
+    UsageSource,
 };
 use bowline_providers::usage;
 
 use super::append::{Append, create_private};
 use super::index::{self, IndexRecord, LONGEST};
 use super::lock::Lock;
+use super::prompts::PromptsOnFile;
 use super::stint::is_stint_start;
 use super::{
     EVENTS_FILE, INDEX_FILE, Index, JournalEnd, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name,
@@ -137,6 +139,7 @@ pub(super) fn repair_locked(
     let (was_open, end, state) = (!told.ended, told.end, told.final_state());
     let (native, version) = (told.native.clone(), told.version.clone());
     let next_turn = told.turn.map_or(1, |turn| turn.saturating_add(1));
+    let offered = told.prompts.offered();
     let (mut reason, last_seq) = (told.reason, told.last_seq);
     let gap = report.has_gap().then(|| report.gap());
     report.appended = told.endings(&meta.id, now, gap, leaked);
@@ -179,7 +182,7 @@ pub(super) fn repair_locked(
         reason = Some(EndReason::Lost);
     }
     let next_seq = last_seq + report.appended.len() as u64 + 1;
-    Ok(JournalEnd { next_seq, next_turn, native_session, reason, repaired: report, raw_lens })
+    Ok(JournalEnd { next_seq, next_turn, native_session, reason, offered, repaired: report, raw_lens })
 }
 
 /// Reads the agent's own id of a session from its events: a killed runner did not write it to `session.json`.
@@ -212,6 +215,8 @@ struct JournalSummary {
     /// The version that the program reported, else the known one.
     version: Option<String>,
     approvals: Vec<ApprovalId>,
+    questions: Vec<QuestionId>,
+    prompts: PromptsOnFile,
     tools: Vec<ToolId>,
     tasks: Vec<TaskId>,
     /// The end of the last span of an event, for each raw file.
@@ -246,6 +251,7 @@ impl JournalSummary {
             (self.ended, self.turn_is_open, self.count) = (false, false, usage::Count::default());
             self.native_before.clone_from(&self.native);
             self.approvals.clear();
+            self.questions.clear();
             self.tools.clear();
             self.tasks.clear();
         }
@@ -278,6 +284,10 @@ impl JournalSummary {
             }
             Kind::ApprovalAsked(asked) => self.approvals.push(asked.id),
             Kind::ApprovalDecided(decided) => self.approvals.retain(|id| *id != decided.id),
+            Kind::QuestionAsked(asked) => self.questions.push(asked.id),
+            Kind::QuestionAnswered(answered) => self.questions.retain(|id| *id != answered.id),
+            Kind::PromptQueued(queued) => self.prompts.queued(queued),
+            Kind::PromptRemoved(removed) => self.prompts.removed(&removed),
             Kind::ToolStarted(tool) => self.tools.push(tool.id),
             Kind::ToolFinished(tool) => self.tools.retain(|id| *id != tool.id),
             Kind::BackgroundTaskStarted(task) => self.tasks.push(task.id),
@@ -316,6 +326,8 @@ impl JournalSummary {
                 enforced_by: EnforcedBy::Agent,
             })
         }));
+        let unanswered = |id| Kind::QuestionAnswered(QuestionAnswered { id, answers: Vec::new() });
+        kinds.extend(self.questions.into_iter().map(unanswered));
         if !self.ended {
             kinds.extend(leaked.into_iter().map(Kind::ProcessLeaked));
         }
@@ -339,6 +351,8 @@ impl JournalSummary {
                 running_tasks: self.tasks,
             }));
         }
+        let returned = |id| Kind::PromptRemoved(PromptRemoved { id, reason: PromptRemoval::Returned });
+        kinds.extend(self.prompts.unreturned().into_iter().map(returned));
         if !self.ended {
             kinds.push(Kind::SessionEnded(SessionEnded { exit: None, reason: EndReason::Lost }));
         }

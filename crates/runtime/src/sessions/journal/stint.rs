@@ -2,7 +2,7 @@
 //! Bowline and ends with `session_ended`.
 
 use bowline_protocol::kinds::EndReason;
-use bowline_protocol::{Event, Kind, NativeSessionId, RawFile, Source};
+use bowline_protocol::{Event, Kind, NativeSessionId, QueuedPrompt, RawFile, Source};
 
 use super::{RAW_FILES, Repaired, slot_of};
 
@@ -23,6 +23,8 @@ pub struct JournalEnd {
     pub native_session: Option<NativeSessionId>,
     /// How the last stint ended; none if there was no stint yet.
     pub reason: Option<EndReason>,
+    /// Prompts that the session accepted and the agent never had. They are offered, and never sent by themselves.
+    pub offered: Vec<QueuedPrompt>,
     /// What was repaired first.
     pub repaired: Repaired,
     pub(super) raw_lens: [u64; RAW_FILES.len()],

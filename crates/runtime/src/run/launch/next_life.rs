@@ -1,0 +1,105 @@
+//! The plan of a further process of a live session: the same task with another prompt, in the native session that was begun.
+
+use std::pin::Pin;
+
+use bowline_engine::budget::Budget;
+use bowline_engine::{LifeRequest, Lifetime, Numbering, RunPlan, SessionOptions};
+use bowline_protocol::{Millis, Resume, SessionId};
+
+use super::plan::{self, PlanFacts};
+use super::side_files::SideFiles;
+use super::spec::RunSpec;
+use crate::agents::installed::Succession;
+use crate::run::agent::Launch;
+use crate::run::error::Error;
+use crate::run::git::Tree;
+use crate::run::task::{AttemptContext, Task};
+use crate::system::host::Cleanup;
+
+/// What the plans of further processes need: the task of the session without its first prompt.
+pub(crate) struct Planner {
+    pub(super) task: Task,
+    pub(super) context: AttemptContext,
+    pub(super) session: SessionId,
+    pub(super) side_files: SideFiles,
+}
+
+/// A further process, ready to be started.
+pub(crate) struct NextLife {
+    pub(crate) plan: Box<RunPlan>,
+    pub(crate) launch: Launch,
+    /// Files to remove after the session.
+    pub(crate) side_files: Cleanup,
+    pub(crate) tree: Option<Tree>,
+    pub(crate) succession: Option<Succession>,
+}
+
+impl Planner {
+    /// Makes the plan of a process.
+    pub(crate) fn plan(
+        &mut self,
+        request: LifeRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<Box<NextLife>, Error>> + Send>> {
+        let LifeRequest { prompt, resume, options } = request;
+        let mut task = self.task.clone();
+        #[cfg(feature = "testing")]
+        if !self.task.cast.is_empty() {
+            let name = self.task.request.provider.clone().unwrap_or_default();
+            task.script = Some(self.task.cast.take(&name, &name));
+        }
+        set_options(&mut task, options);
+        task.request.prompt = prompt.text;
+        task.request.attachments = prompt.attachments;
+        task.request.resume = resume.map(|native_session| Resume::Id { native_session });
+        task.continues = Some(self.session.clone());
+        let (context, side_files) = (self.context.clone(), self.side_files.clone());
+        let id = prompt.id;
+        Box::pin(async move {
+            let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
+            let mut cleanup = Cleanup::default();
+            side_files.write(&spec.invocations, &mut cleanup)?;
+            let attempts = plan::attempts(&spec.invocations, &task);
+            let (launch, tree) = super::launch(&mut task, &spec, side_files.dir()).await?;
+            let facts = PlanFacts {
+                // The session numbers on, and keeps its budget.
+                numbering: Numbering::default(),
+                budget: Budget::default(),
+                attempts,
+                notices: spec.invocations[0].notices.clone(),
+                opening: Vec::new(),
+                delay: Millis(0),
+                files: tree.is_some(),
+            };
+            let mut plan = plan::plan(&spec, &task, facts);
+            plan.prompt_id = id;
+            let succession = spec.succession;
+            Ok(Box::new(NextLife { plan: Box::new(plan), launch, side_files: cleanup, tree, succession }))
+        })
+    }
+}
+
+/// Puts the options that were changed while the session lived into its task.
+fn set_options(task: &mut Task, options: SessionOptions) {
+    let SessionOptions { model, effort, permission } = options;
+    task.request.model = model.or(task.request.model.take());
+    task.request.effort = effort.or(task.request.effort.take());
+    if let Some(mode) = permission {
+        task.request.permission = mode;
+        task.mode_chosen = true;
+    }
+}
+
+/// Returns how long the process of a task lives: for one prompt, unless the task is a live session whose protocol carries many.
+pub(super) fn lifetime(task: &Task, spec: &RunSpec) -> Lifetime {
+    if task.live.is_none() {
+        return Lifetime::OnePrompt;
+    }
+    // A script plays one prompt for each actor.
+    if task.is_scripted() {
+        return Lifetime::PerPrompt;
+    }
+    let format = &spec.invocations[0].format;
+    let manifest = spec.driver.manifest();
+    let is_live = manifest.and_then(|it| it.live_format()) == Some(format.as_str());
+    if is_live && spec.invocations[0].conversation.is_some() { Lifetime::Kept } else { Lifetime::PerPrompt }
+}

@@ -1,0 +1,293 @@
+//! Live sessions: a conversation that takes prompts, steers and decisions while it lives, and goes on under the same id later.
+//!
+//! [`session`] builds one, [`LiveSession`] is the handle. Events are read from the journal, by any number of readers with a cursor
+//! each ([`EventWatch`]); orders go through the cloneable [`Control`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_process::check_runtime;
+use bowline_protocol::{
+    Event, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
+};
+use tokio::sync::{oneshot, watch};
+
+use crate::run::approval::Approval;
+use crate::run::error::Error;
+use crate::run::launch::{self, Watcher};
+use crate::run::record::Record;
+use crate::run::task::{AttemptContext, LiveOptions, Task, task};
+use crate::sessions::control::{self, Control};
+use crate::sessions::journal::{JournalError, Reader};
+use crate::system::host::Cleanup;
+
+/// How long an idle agent lives, unless the caller says otherwise.
+pub const IDLE: Duration = Duration::from_mins(10);
+
+/// The prompt of a plan that is never started.
+const UNSENT: &str = "(no prompt yet)";
+
+/// Builds a live session with a provider.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// # let world = bowline::testing::world();
+/// # world.provider("claude", bowline::testing::says("Done."));
+/// let session = bowline::session("claude").name("thread-42");
+/// # let session = session.with(|task| world.prepare(task));
+/// let session = session.open().await?;
+/// session.send("Fix the parser").await?; // Started, Steered, or Queued
+/// let turn = session.turn_over().await?;
+/// println!("turn {}: {:?}", turn.turn, turn.outcome);
+/// session.stop().await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+pub fn session(provider: impl Into<String>) -> SessionTask {
+    SessionTask::of(task("").provider(provider))
+}
+
+/// A live session that is not open yet.
+#[derive(Clone, Debug)]
+#[must_use = "a session does nothing until it is opened"]
+pub struct SessionTask {
+    task: Task,
+    idle: Option<Duration>,
+}
+
+impl SessionTask {
+    /// Makes a session of a task. If the task has a prompt, the session begins with it.
+    pub fn of(task: Task) -> Self {
+        Self { task: task.ask_a_person(), idle: Some(IDLE) }
+    }
+
+    /// Changes the options that it shares with a task of one prompt.
+    pub fn with(self, change: impl FnOnce(Task) -> Task) -> Self {
+        Self { task: change(self.task), ..self }
+    }
+
+    /// Works in this directory instead of the current one.
+    pub fn cwd(self, dir: impl AsRef<std::path::Path>) -> Self {
+        self.with(|task| task.cwd(dir))
+    }
+
+    /// Sets a name by which people find it.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        self.with(|task| task.label(name))
+    }
+
+    /// Sets the model.
+    pub fn model(self, model: impl Into<String>) -> Self {
+        self.with(|task| task.model(model))
+    }
+
+    /// Sets what the agent may do without an approval.
+    pub fn permission(self, mode: PermissionMode) -> Self {
+        self.with(|task| task.permission(mode))
+    }
+
+    /// Denies an approval that waits for longer than this. Without it, approvals wait for as long as the session lives.
+    pub fn approval_deadline(self, deadline: Duration) -> Self {
+        self.with(|task| task.approval_deadline(deadline))
+    }
+
+    /// Sets after how long an idle agent is ended; the next prompt resumes it. `None` keeps it. Default: [`IDLE`].
+    pub fn idle(self, idle: Option<Duration>) -> Self {
+        Self { idle, ..self }
+    }
+
+    /// Resumes a Bowline session by its id, or a native session by the agent's own.
+    pub fn resume(self, id: impl Into<bowline_protocol::NativeSessionId>) -> Self {
+        self.with(|task| task.resume(id))
+    }
+
+    /// Opens the session. Without a prompt, no agent is started before the first one is sent.
+    ///
+    /// Needs a tokio runtime, which drives the session. Dropping the handle stops the agent; [`LiveSession::detach`] opts out.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Task::start`].
+    pub async fn open(self) -> Result<LiveSession, Error> {
+        let Self { mut task, idle } = self;
+        check_runtime()?;
+        task.check_names()?;
+        let idle = idle.map(|idle| Millis(u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)));
+        let prompt = !task.request.prompt.trim().is_empty();
+        task.live = Some(LiveOptions { prompt, idle });
+        if !prompt {
+            // The plan of the first process is made now, so that wrong options are errors here. It is never started: the plan for
+            // the first real prompt replaces it.
+            UNSENT.clone_into(&mut task.request.prompt);
+        }
+        let (control, inbox) = control::orders();
+        let prepared =
+            launch::prepare(task.captured(), AttemptContext::default(), control.clone(), inbox, Watcher::No);
+        let prepared = Box::pin(prepared).await?;
+        let id = prepared.drive.session.clone();
+        let head = prepared.drive.head.subscribe();
+        let dir = prepared.drive.journal.as_ref().map(|journal| journal.dir().to_owned());
+        let cleanup = prepared.drive.cleanup.clone();
+        let (told, done) = oneshot::channel();
+        tokio::spawn(async move {
+            // The caller may have dropped the handle.
+            let _ = told.send(prepared.drive_to_the_end().await);
+        });
+        Ok(LiveSession { id, control, head, dir, cleanup, done, detached: false })
+    }
+}
+
+/// A live session of this process. Dropping it stops the agent and ends the stint; the session can be resumed.
+#[derive(Debug)]
+pub struct LiveSession {
+    id: SessionId,
+    control: Control,
+    head: watch::Receiver<u64>,
+    dir: Option<PathBuf>,
+    /// Keeps a temporary journal until the handle and its watchers are gone.
+    cleanup: Arc<Cleanup>,
+    done: oneshot::Receiver<Result<Record, Error>>,
+    detached: bool,
+}
+
+impl LiveSession {
+    /// Returns the id of the session.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns the handle for orders, which other tasks can use.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Returns the directory of the session's journal.
+    pub fn dir(&self) -> Option<&std::path::Path> {
+        self.dir.as_deref()
+    }
+
+    /// Returns the number of the last event, and wakes its holder when there are more.
+    pub fn head(&self) -> watch::Receiver<u64> {
+        self.head.clone()
+    }
+
+    /// Sends a prompt: it begins a turn, or waits for the end of the running one.
+    pub async fn send(&self, text: impl Into<String>) -> Result<Receipt, OrderRefused> {
+        self.control.send_prompt(text, WhenBusy::Queue).await
+    }
+
+    /// Sends a prompt into the running turn.
+    pub async fn steer(&self, text: impl Into<String>) -> Result<Receipt, OrderRefused> {
+        self.control.send_prompt(text, WhenBusy::Steer).await
+    }
+
+    /// Ends the running turn, and keeps its partial text. The session goes on.
+    pub async fn interrupt(&self) -> Result<(), OrderRefused> {
+        self.control.order(SessionOrder::Interrupt).await.map(drop)
+    }
+
+    /// Returns the approval that an event asks for, as a value that decides it.
+    pub fn approval(&self, event: &Event) -> Option<Approval> {
+        Approval::of(event, &self.control)
+    }
+
+    /// Returns the state, the queue, and what waits for a person.
+    pub async fn snapshot(&self) -> Option<SessionSnapshot> {
+        self.control.snapshot().await
+    }
+
+    /// Returns the events from a number on, also those of earlier stints. Any number of watchers can read, each at its own pace.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoJournal`] if the session keeps no journal.
+    pub fn watch_from(&self, seq: u64) -> Result<EventWatch, Error> {
+        let dir = self.dir.as_deref().ok_or(Error::NoJournal)?;
+        EventWatch::open(dir, seq, self.head.clone(), Some(self.cleanup.clone()))
+    }
+
+    /// Waits until no turn runs and no prompt waits, and returns the last turn.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderRefused::TurnOver`] if no turn ever ran, [`OrderRefused::Stopping`] if the session is over.
+    pub async fn turn_over(&self) -> Result<bowline_protocol::LastTurn, OrderRefused> {
+        let mut head = self.head.clone();
+        loop {
+            head.mark_unchanged();
+            let snapshot = self.snapshot().await.ok_or(OrderRefused::Stopping)?;
+            if snapshot.is_at_rest() {
+                return snapshot.last_turn.ok_or(OrderRefused::TurnOver);
+            }
+            // Each change of the state is an event.
+            if head.changed().await.is_err() {
+                return Err(OrderRefused::Stopping);
+            }
+        }
+    }
+
+    /// Waits for the end of the session, and returns the record of the stint.
+    pub async fn over(mut self) -> Result<Record, Error> {
+        self.detached = true;
+        (&mut self.done).await.unwrap_or(Err(Error::Lost))
+    }
+
+    /// Ends the agent and the stint, and waits until every process is gone.
+    pub async fn stop(self) -> Result<Record, Error> {
+        self.control.cancel();
+        self.over().await
+    }
+
+    /// Lets the session go on without the handle, as long as the runtime does.
+    pub fn detach(mut self) -> Control {
+        self.detached = true;
+        self.control.clone()
+    }
+}
+
+impl Drop for LiveSession {
+    fn drop(&mut self) {
+        if !self.detached {
+            self.control.kill();
+        }
+    }
+}
+
+/// A reader of a session's events with a cursor of its own. It waits for new ones, and ends with the stint of the runner.
+#[derive(Debug)]
+pub struct EventWatch {
+    reader: Reader,
+    head: watch::Receiver<u64>,
+    /// Keeps a temporary journal on disk.
+    _cleanup: Option<Arc<Cleanup>>,
+}
+
+impl EventWatch {
+    pub(crate) fn open(
+        dir: &std::path::Path,
+        seq: u64,
+        head: watch::Receiver<u64>,
+        cleanup: Option<Arc<Cleanup>>,
+    ) -> Result<Self, Error> {
+        let mut reader = Reader::open(dir)?;
+        if seq > 1 {
+            reader.seek(seq)?;
+        }
+        Ok(Self { reader, head, _cleanup: cleanup })
+    }
+
+    /// Waits for the next event; none when the runner has ended. Cancel safe.
+    pub async fn next(&mut self) -> Result<Option<Event>, JournalError> {
+        loop {
+            // Before the file is read: an event that comes in between wakes the wait below.
+            self.head.mark_unchanged();
+            if let Some(event) = self.reader.next_event()? {
+                return Ok(Some(event));
+            }
+            if self.head.changed().await.is_err() {
+                // The runner wrote its last events before it went.
+                return self.reader.next_event();
+            }
+        }
+    }
+}

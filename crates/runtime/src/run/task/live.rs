@@ -1,0 +1,45 @@
+//! Options of a task about people who decide, and of live sessions.
+
+use std::time::Duration;
+
+use bowline_engine::Approver;
+use bowline_protocol::{Millis, PermissionMode};
+
+use super::{Task, millis};
+
+/// What makes a task a live session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveOptions {
+    /// Whether the session begins with the task's prompt.
+    pub(crate) prompt: bool,
+    /// After how long an idle process is ended.
+    pub(crate) idle: Option<Millis>,
+}
+
+impl Task {
+    /// Lets a person decide the agent's requests that the permission mode neither allows nor forbids for good
+    /// ([`Turn::approval`](crate::Turn::approval)), and answer its questions. Without this the mode decides, and denies what it
+    /// does not allow.
+    ///
+    /// An agent that has a protocol for live sessions is started in it, because only there it can ask.
+    pub fn ask_a_person(mut self) -> Self {
+        if self.approver == Approver::Mode {
+            self.approver = Approver::Person { deadline: None };
+        }
+        self
+    }
+
+    /// The same with a time after which a request is denied. No other clock runs while a person is waited for.
+    pub fn approval_deadline(mut self, deadline: Duration) -> Self {
+        self.approver = Approver::Person { deadline: Some(millis(deadline)) };
+        self
+    }
+
+    /// Returns whether the agent is started in the format of live sessions: a session that goes on, or one whose agent may ask a
+    /// person.
+    pub(crate) fn wants_live_format(&self) -> bool {
+        let asks = matches!(self.approver, Approver::Person { .. })
+            && matches!(self.request.permission, PermissionMode::Ask | PermissionMode::Edit);
+        self.live.is_some() || asks
+    }
+}

@@ -1,0 +1,80 @@
+//! The queue of prompts on file: `prompt_queued` has the text, `prompt_removed` the reason why a prompt left the queue.
+
+use bowline_protocol::kinds::{PromptQueued, PromptRemoval, PromptRemoved};
+use bowline_protocol::{PromptId, QueuedPrompt};
+
+/// The prompts of a journal that the agent does not have.
+#[derive(Debug, Default)]
+pub(super) struct PromptsOnFile {
+    /// Queued, and not removed: the runner was killed.
+    waiting: Vec<QueuedPrompt>,
+    /// Returned by a runner.
+    returned: Vec<QueuedPrompt>,
+}
+
+impl PromptsOnFile {
+    pub(super) fn queued(&mut self, queued: PromptQueued) {
+        let PromptQueued { id, text, queue, from: _ } = queued;
+        // A prompt that was offered and sent again is queued again.
+        self.returned.retain(|it| it.id != id);
+        self.waiting.retain(|it| it.id != id);
+        self.waiting.push(QueuedPrompt { id, text, queue });
+    }
+
+    pub(super) fn removed(&mut self, removed: &PromptRemoved) {
+        let place = self.waiting.iter().position(|it| it.id == removed.id);
+        let was_waiting = place.map(|place| self.waiting.remove(place));
+        self.returned.retain(|it| it.id != removed.id);
+        if removed.reason == PromptRemoval::Returned {
+            self.returned.extend(was_waiting);
+        }
+    }
+
+    /// Returns the prompts that no runner has returned.
+    pub(super) fn unreturned(&self) -> Vec<PromptId> {
+        self.waiting.iter().map(|it| it.id.clone()).collect()
+    }
+
+    /// Returns the prompts to offer.
+    pub(super) fn offered(&self) -> Vec<QueuedPrompt> {
+        self.returned.iter().chain(&self.waiting).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_protocol::kinds::PromptQueue;
+
+    use super::*;
+
+    fn queue(prompts: &mut PromptsOnFile, id: &str) {
+        let (id, text, queue) = (id.into(), format!("text of {id}"), PromptQueue::Session);
+        prompts.queued(PromptQueued { id, text, queue, from: None });
+    }
+
+    fn remove(prompts: &mut PromptsOnFile, id: &str, reason: PromptRemoval) {
+        prompts.removed(&PromptRemoved { id: id.into(), reason });
+    }
+
+    fn offered(prompts: &PromptsOnFile) -> Vec<String> {
+        prompts.offered().iter().map(|it| it.id.to_string()).collect()
+    }
+
+    #[test]
+    fn what_the_agent_never_had_is_offered() {
+        let mut prompts = PromptsOnFile::default();
+        for id in ["sent", "returned", "taken back", "waiting"] {
+            queue(&mut prompts, id);
+        }
+        remove(&mut prompts, "sent", PromptRemoval::Sent);
+        remove(&mut prompts, "returned", PromptRemoval::Returned);
+        remove(&mut prompts, "taken back", PromptRemoval::Returned);
+        remove(&mut prompts, "taken back", PromptRemoval::Dequeued);
+        assert_eq!(offered(&prompts), ["returned", "waiting"]);
+        assert_eq!(prompts.unreturned(), ["waiting".into()]);
+        // Sent again by a later runner.
+        queue(&mut prompts, "returned");
+        remove(&mut prompts, "returned", PromptRemoval::Sent);
+        assert_eq!(offered(&prompts), ["waiting"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Live sessions through the library, with scripts in the place of agents: a process for each prompt.
+
+use bowline::kinds::{Outcome, SessionState};
+use bowline::{Kind, OrderRefused, Receipt, SessionOrder, WhenBusy, testing};
+
+/// An agent that names its session and says one thing.
+fn says(text: &str) -> testing::Script {
+    let steps = serde_json::json!({"session": "n-1", "steps": [{"say": text}, {"result": {}}]});
+    testing::script(&steps.to_string())
+}
+
+async fn open(world: &testing::World) -> bowline::LiveSession {
+    let session = bowline::session("claude").name("thread-42").with(|task| world.prepare(task));
+    session.open().await.expect("a session")
+}
+
+#[tokio::test]
+async fn a_conversation_keeps_its_id_and_its_numbering() {
+    let world = testing::world();
+    world.provider("claude", says("one").then(says("two")));
+    let session = open(&world).await;
+    assert_eq!(session.snapshot().await.expect("a snapshot").state, SessionState::Idle);
+    let mut watch = session.watch_from(1).expect("a journal");
+    let first = session.send("Fix the parser").await.expect("a receipt");
+    assert!(matches!(first, Receipt::Started { turn: 1, .. }), "{first:?}");
+    assert_eq!(session.turn_over().await.map(|it| (it.turn, it.outcome)), Ok((1, Outcome::Completed)));
+    session.send("And now?").await.expect("a receipt");
+    assert_eq!(session.turn_over().await.map(|it| it.turn), Ok(2));
+    let (id, dir) = (session.id().clone(), session.dir().expect("a journal").to_owned());
+    let record = session.stop().await.expect("a record");
+    assert_eq!((record.outcome, record.text.as_deref()), (Outcome::Completed, Some("two")));
+    let (mut seq, mut kinds) = (0, Vec::new());
+    while let Some(event) = watch.next().await.expect("the journal") {
+        seq += 1;
+        assert_eq!((event.seq, &event.session), (seq, &id));
+        kinds.push(event.kind.type_name().to_owned());
+    }
+    let count = |name: &str| kinds.iter().filter(|kind| *kind == name).count();
+    assert_eq!((count("session_ended"), count("process_spawned"), count("turn_ended")), (1, 2, 2));
+    assert_eq!(kinds.last().map(String::as_str), Some("session_ended"));
+    // The next day.
+    let home = world.home();
+    let again = bowline::session("claude").resume(id.as_str()).with(|task| world.prepare(task).home(home));
+    let again = again.open().await.expect("the session goes on");
+    assert_eq!((again.id(), again.dir()), (&id, Some(dir.as_path())));
+    again.send("Still there?").await.expect("a receipt");
+    assert_eq!(again.turn_over().await.map(|it| it.turn), Ok(3));
+    again.stop().await.expect("a record");
+}
+
+#[tokio::test]
+async fn two_watchers_read_the_same_events_at_their_own_pace() {
+    let world = testing::world();
+    world.provider("claude", says("one"));
+    let session = open(&world).await;
+    let mut first = session.watch_from(1).expect("a journal");
+    session.send("hello").await.expect("a receipt");
+    session.turn_over().await.expect("a turn");
+    let mut second = session.watch_from(4).expect("a journal");
+    session.stop().await.expect("a record");
+    let (mut all, mut some) = (Vec::new(), Vec::new());
+    while let Some(event) = first.next().await.expect("the journal") {
+        all.push(event);
+    }
+    while let Some(event) = second.next().await.expect("the journal") {
+        some.push(event);
+    }
+    assert_eq!(some.first().map(|event| event.seq), Some(4));
+    assert_eq!(all[3..], some);
+}
+
+#[tokio::test]
+async fn orders_are_answered_and_prompts_wait_their_turn() {
+    let world = testing::world();
+    let hangs = testing::script(r#"{"session": "n-1", "steps": [{"say": "well"}, {"hang": true}]}"#);
+    world.provider("claude", hangs.then(says("two")));
+    let session = open(&world).await;
+    session.send("one").await.expect("a receipt");
+    let queued = session.send("two").await.expect("a receipt");
+    assert!(matches!(queued, Receipt::Queued { ahead: 0, .. }), "{queued:?}");
+    assert!(matches!(session.steer("no").await, Err(OrderRefused::NotSteerable { .. })));
+    let refused = session.control().send_prompt("no", WhenBusy::Refuse).await;
+    assert_eq!(refused, Err(OrderRefused::Busy));
+    assert!(matches!(session.send(" ").await, Err(OrderRefused::Rejected { .. })));
+    // The next prompt goes before the one that waits.
+    session.control().send_prompt("now", WhenBusy::Now).await.expect("a receipt");
+    let last = session.turn_over().await.expect("a turn");
+    assert_eq!((last.turn, last.outcome), (3, Outcome::Completed));
+    let unknown = session.control().order(SessionOrder::Dequeue { prompt: None }).await;
+    assert!(matches!(unknown, Err(OrderRefused::Unknown { .. })));
+    let mut watch = session.watch_from(1).expect("a journal");
+    session.stop().await.expect("a record");
+    let mut prompts = Vec::new();
+    while let Some(event) = watch.next().await.expect("the journal") {
+        if let Kind::UserMessage(message) = event.kind {
+            prompts.push(message.text);
+        }
+    }
+    assert_eq!(prompts, ["one", "now", "two"]);
+}
+
+#[tokio::test]
+async fn a_queue_survives_its_runner_and_is_offered() {
+    let world = testing::world();
+    let hangs = testing::script(r#"{"session": "n-1", "steps": [{"say": "well"}, {"hang": true}]}"#);
+    world.provider("claude", hangs);
+    let session = open(&world).await;
+    session.send("one").await.expect("a receipt");
+    session.send("two").await.expect("a receipt");
+    let id = session.id().clone();
+    session.stop().await.expect("a record");
+    world.provider("claude", says("sent"));
+    let again = bowline::session("claude").resume(id.as_str()).with(|task| world.prepare(task));
+    let again = again.open().await.expect("the session goes on");
+    let offered = again.snapshot().await.expect("a snapshot").offered;
+    assert_eq!(offered.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(), ["two"]);
+    let prompt = offered[0].id.clone();
+    again.control().order(SessionOrder::SendOffered { prompt }).await.expect("a receipt");
+    assert_eq!(again.turn_over().await.map(|it| it.turn), Ok(2));
+    assert!(again.snapshot().await.expect("a snapshot").offered.is_empty());
+}
