@@ -30,6 +30,8 @@
 
 #![cfg_attr(windows, expect(dead_code, reason = "nothing can be started there yet, so much is not used"))]
 
+#[cfg(unix)]
+pub mod ancestry;
 mod async_runtime;
 mod child;
 mod child_event;

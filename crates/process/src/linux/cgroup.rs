@@ -136,6 +136,11 @@ impl CgroupName {
     }
 }
 
+/// Returns whether this is the name of a cgroup that a keeper created for a tree.
+pub(crate) fn is_tree_name(name: &str) -> bool {
+    CgroupName::parse(name).is_some()
+}
+
 /// Returns the abandoned cgroups in a directory, without one that this process is in.
 fn abandoned_in(parent: &Path) -> Vec<Cgroup> {
     let own = own_path();

@@ -18,6 +18,9 @@ use super::wire::{self, HostRequest, KeeperReply, SpawnBody, SpawnStage};
 use crate::child_event::{Guarantee, SignalScope};
 use crate::supervisor::CgroupMode;
 
+/// The name of a keeper's only thread, which `/proc` shows. The kernel keeps 15 bytes of a name (prctl(2)).
+pub(crate) const KEEPER_NAME: &std::ffi::CStr = c"bowline-keeper";
+
 /// How long the last sweep tries. The host is gone by then, so survivors cannot be reported.
 const END_ALL_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -52,7 +55,8 @@ impl Keeper {
         rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
         // From here on a process that loses its parent becomes our child, not pid 1's.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        rustix::thread::set_name(c"bowline-keeper")?;
+        // Before the first agent starts: `ancestry` recognises the keeper above an agent by this name.
+        rustix::thread::set_name(KEEPER_NAME)?;
         // A keeper in the host's directory would keep that file system from being unmounted.
         rustix::process::chdir("/")?;
         let socket = take_standard_input()?;

@@ -27,7 +27,20 @@ pub(crate) struct ProcessEntry {
 impl ProcessEntry {
     /// Reads one process; `None` if it does not exist.
     pub(crate) fn read(pid: i32) -> Option<Self> {
-        parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Parses `/proc/<pid>/stat`. The name in it may contain anything, also blanks and brackets.
+    pub(crate) fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
+        let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let mut fields = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        // Field 22, `starttime`: 15 fields are skipped after the session.
+        let start = fields.nth(15)?.parse().ok()?;
+        Some(Self { pid, parent, group, session, start, dead: matches!(state, "Z" | "X" | "x") })
     }
 
     /// Sends a signal to this process, and not to another one that has its id by now.
@@ -217,19 +230,6 @@ pub(crate) fn with_descendants(
     chosen
 }
 
-/// Parses `/proc/<pid>/stat`. The name in it may contain anything, also blanks and brackets.
-fn parse(pid: i32, stat: &[u8]) -> Option<ProcessEntry> {
-    let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(&stat[behind_name..]).ok()?.split_ascii_whitespace();
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    let group = fields.next()?.parse().ok()?;
-    let session = fields.next()?.parse().ok()?;
-    // Field 22, `starttime`: 15 fields are skipped after the session.
-    let start = fields.nth(15)?.parse().ok()?;
-    Some(ProcessEntry { pid, parent, group, session, start, dead: matches!(state, "Z" | "X" | "x") })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,12 +238,14 @@ mod tests {
     fn a_process_with_a_strange_name_is_read() {
         let stat = b"42 (a) Z (b) S 7 40 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         assert_eq!(
-            parse(42, stat),
+            ProcessEntry::parse(42, stat),
             Some(ProcessEntry { pid: 42, parent: 7, group: 40, session: 41, start: 98765, dead: false })
         );
-        assert!(parse(42, b"42 (a) Z 7 40 41 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 98765").unwrap().dead);
+        assert!(
+            ProcessEntry::parse(42, b"42 (a) Z 7 40 41 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 98765").unwrap().dead
+        );
         for cut in 0..20 {
-            assert_eq!(parse(42, &stat[..cut]), None);
+            assert_eq!(ProcessEntry::parse(42, &stat[..cut]), None);
         }
     }
 

@@ -1,6 +1,8 @@
 //! The process crate against real processes. The test binary is executed again as keeper, as host and as agent.
 
 #[cfg(target_os = "linux")]
+mod ancestry;
+#[cfg(target_os = "linux")]
 mod asked;
 #[cfg(target_os = "linux")]
 mod basics;
@@ -27,8 +29,15 @@ fn main() -> ExitCode {
     }
     let arguments = libtest_mimic::Arguments::from_args();
     #[cfg(target_os = "linux")]
-    let trials = [asked::trials(), basics::trials(), errors::trials(), faults::trials(), tree::trials()]
-        .concat_trials();
+    let trials = [
+        ancestry::trials(),
+        asked::trials(),
+        basics::trials(),
+        errors::trials(),
+        faults::trials(),
+        tree::trials(),
+    ]
+    .concat_trials();
     #[cfg(not(target_os = "linux"))]
     let trials = Vec::new();
     libtest_mimic::run(&arguments, trials).exit_code()

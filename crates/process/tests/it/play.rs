@@ -43,6 +43,11 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
             sleep();
         }
         "tree" => tree(),
+        "connects" => {
+            let _socket = connect();
+            sleep();
+        }
+        "hands-on" => hand_on(),
         "host" => return Some(crate::host::host()),
         "flood" => flood(),
         "deaf" => deaf(),
@@ -68,6 +73,18 @@ pub(crate) fn say(line: &str) {
 #[expect(clippy::disallowed_methods, reason = "an agent starts what it likes")]
 fn begin(role: &str) -> std::process::Child {
     Program::new("/proc/self/exe").env("PLAY", role).stdin(Stdio::null()).spawn().expect("starts")
+}
+
+fn connect() -> std::os::unix::net::UnixStream {
+    let path = variable("SOCKET").expect("is given");
+    std::os::unix::net::UnixStream::connect(path).expect("connects")
+}
+
+/// Connects, passes the socket to a child as its standard input, and exits while the child holds it for a second.
+#[expect(clippy::disallowed_methods, reason = "an agent starts what it likes")]
+fn hand_on() {
+    let socket = std::os::fd::OwnedFd::from(connect());
+    drop(Program::new("/bin/sleep").arg("1").stdin(socket).spawn().expect("starts"));
 }
 
 /// Starts it and does not wait for it, as agents do.

@@ -1,0 +1,271 @@
+//! The parents of a process in `/proc`, and the peer of a socket.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags};
+
+use super::cgroup;
+use super::keeper::KEEPER_NAME;
+use super::scan::ProcessEntry;
+use crate::ancestry::{self, ProcessOrigin};
+
+/// How often a walk is repeated because a process above the peer ended meanwhile.
+const WALKS: u32 = 5;
+
+/// More parents than any real process has: reused ids could form a circle.
+const PARENTS: usize = 4096;
+
+/// The process that connected a socket.
+#[derive(Debug)]
+pub(crate) struct PeerProcess {
+    /// 0 if it is in a pid namespace that this process does not see.
+    pid: i32,
+    /// A handle of the process itself; none if the process had ended when the socket was accepted.
+    handle: Option<OwnedFd>,
+}
+
+/// Returns the user and the process that connected a socket.
+#[expect(
+    unsafe_code,
+    reason = "`rustix` declares that the process id is never 0, and has no call for the handle"
+)]
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<(u32, PeerProcess)> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into the structure.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut number: libc::c_int = -1;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: as above; the descriptor that the kernel returns is new, so this function owns it.
+    let handle = unsafe {
+        let result = libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERPIDFD,
+            (&raw mut number).cast(),
+            &raw mut length,
+        );
+        if result == 0 { Ok(OwnedFd::from_raw_fd(number)) } else { Err(io::Error::last_os_error()) }
+    };
+    let handle = match handle {
+        Ok(handle) => Some(handle),
+        // Linux before 6.5. The process may have ended since it connected, and another one may have its id by now. The window
+        // is the time between `connect` and `accept`.
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Pid::from_raw(credentials.pid)
+            .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()),
+        // ESRCH or EINVAL, by version: the process has been reaped.
+        Err(_) => None,
+    };
+    Ok((credentials.uid, PeerProcess { pid: credentials.pid, handle }))
+}
+
+impl PeerProcess {
+    pub(crate) fn pid(&self) -> Option<u32> {
+        u32::try_from(self.pid).ok().filter(|pid| *pid != 0)
+    }
+
+    pub(crate) fn origin(&self) -> ProcessOrigin {
+        if self.pid <= 0 {
+            return unknown("the process is in a pid namespace that the runner does not see");
+        }
+        let found = origin(self.pid);
+        // After the walk: as long as the process exists, the kernel gives its id to no other process.
+        if self.has_ended() { unknown("the process that connected has ended") } else { found }
+    }
+
+    fn has_ended(&self) -> bool {
+        let Some(handle) = &self.handle else { return true };
+        // A pidfd becomes readable when its process ends (pidfd_open(2)).
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&at_once)), Ok(0))
+    }
+}
+
+/// Finds out whether a process belongs to an agent.
+pub(crate) fn origin(pid: i32) -> ProcessOrigin {
+    let mut gap = String::new();
+    for _ in 0..WALKS {
+        let first = match parents(pid) {
+            Ok(first) => first,
+            Err(reason) => {
+                gap = reason;
+                continue;
+            }
+        };
+        if let Some(reason) = evidence(&first) {
+            return ProcessOrigin::Agent { reason };
+        }
+        if let Err(reason) = in_our_namespace(pid) {
+            gap = reason;
+            continue;
+        }
+        // A process above may have ended during the walk, and another one may have got its id before the walk came to it. Two
+        // equal walks exclude that: a process that lived through both was read as itself.
+        if parents(pid).as_ref() == Ok(&first) {
+            return ProcessOrigin::Outside;
+        }
+        gap = "the processes above it keep changing".to_owned();
+    }
+    ProcessOrigin::Unknown { reason: gap }
+}
+
+/// One process of a walk. Two are equal if they are the same process with the same parent.
+#[derive(Debug)]
+struct WalkStep {
+    process: ProcessEntry,
+    is_keeper: bool,
+}
+
+impl PartialEq for WalkStep {
+    fn eq(&self, other: &Self) -> bool {
+        let identity =
+            |step: &Self| (step.process.pid, step.process.start, step.process.parent, step.is_keeper);
+        identity(self) == identity(other)
+    }
+}
+
+/// Walks from a process up to pid 1, or to the limit of our pid namespace.
+fn parents(pid: i32) -> Result<Vec<WalkStep>, String> {
+    let mut walk = Vec::new();
+    let mut next = pid;
+    while walk.len() < PARENTS {
+        // One read, so that name and parent belong to the same process.
+        let stat = fs::read(format!("/proc/{next}/stat")).ok();
+        let Some(process) = stat.as_ref().and_then(|stat| ProcessEntry::parse(next, stat)) else {
+            // Also where `/proc` hides the processes of other users (`hidepid`). `sudo -u` inside a tree would look the same.
+            return Err(format!("process {next} cannot be read"));
+        };
+        if process.dead && walk.is_empty() {
+            return Err("the process has ended".to_owned());
+        }
+        let is_keeper = stat.is_some_and(|stat| name(&stat) == KEEPER_NAME.to_bytes());
+        let parent = process.parent;
+        walk.push(WalkStep { process, is_keeper });
+        // The parent 0 is outside of our pid namespace (pid_namespaces(7)), and above everything that we could have started.
+        if next == 1 || parent <= 1 {
+            return Ok(walk);
+        }
+        next = parent;
+    }
+    Err("it has too many parents".to_owned())
+}
+
+/// Returns why the process at the beginning of a walk belongs to an agent.
+fn evidence(walk: &[WalkStep]) -> Option<String> {
+    if let Some(keeper) = walk.iter().find(|step| step.is_keeper) {
+        return Some(format!("it descends from the keeper {}", keeper.process.pid));
+    }
+    let own = std::process::id().cast_signed();
+    // An agent without a keeper is our own child. With a keeper our children are not agents, but for example the terminals of a
+    // host that is an editor.
+    if ancestry::has_own_trees() && walk.iter().skip(1).any(|step| step.process.pid == own) {
+        return Some(format!("it descends from the runner {own}"));
+    }
+    // Below: the keeper was killed, and the runner has not ended the rest of its trees yet.
+    for WalkStep { process, .. } in walk {
+        if !process.environment().spawns().is_empty() {
+            return Some(format!("process {} has the marker of an agent", process.pid));
+        }
+        let groups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
+        if groups.lines().any(|line| line.split('/').any(cgroup::is_tree_name)) {
+            return Some(format!("process {} is in the cgroup of an agent", process.pid));
+        }
+    }
+    None
+}
+
+/// Checks that a process is in our pid namespace. A container's init process shows no keeper above it, whatever started it.
+fn in_our_namespace(pid: i32) -> Result<(), String> {
+    let depth = |process: &str| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        // One number for each namespace, from that of `/proc` to the process's own (proc_pid_status(5)).
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        Some(ids.split_whitespace().count())
+    };
+    match (depth(&pid.to_string()), depth("self")) {
+        (Some(its), Some(ours)) if its == ours => Ok(()),
+        (Some(_), Some(_)) => Err("the process is in another pid namespace, such as a container".to_owned()),
+        _ => Err(format!("process {pid} cannot be read")),
+    }
+}
+
+/// Returns the name of the program in `/proc/PID/stat`. It may contain brackets and blanks.
+fn name(stat: &[u8]) -> &[u8] {
+    let begin = stat.iter().position(|byte| *byte == b'(').map_or(0, |at| at + 1);
+    let end = stat.iter().rposition(|byte| *byte == b')').unwrap_or(0);
+    stat.get(begin..end).unwrap_or_default()
+}
+
+fn unknown(reason: &str) -> ProcessOrigin {
+    ProcessOrigin::Unknown { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn the_name_is_all_between_the_outer_brackets() {
+        assert_eq!(name(b"42 (bowline-keeper) S 7"), b"bowline-keeper");
+        assert_eq!(name(b"42 (a) (b) S 7"), b"a) (b");
+        assert_eq!(name(b"42 S 7"), b"");
+        assert_eq!(name(b") ("), b"");
+    }
+
+    #[test]
+    fn the_peer_of_our_own_socket_is_this_process() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let (user, process) = peer(ours.as_fd()).unwrap();
+        assert_eq!(user, rustix::process::geteuid().as_raw());
+        assert_eq!(process.pid(), Some(std::process::id()));
+        assert!(!process.has_ended());
+    }
+
+    #[test]
+    fn a_peer_without_a_process_is_unknown() {
+        let ended = PeerProcess { pid: std::process::id().cast_signed(), handle: None };
+        assert_eq!(ended.origin(), unknown("the process that connected has ended"));
+        let hidden = PeerProcess { pid: 0, handle: None };
+        assert_eq!(hidden.pid(), None);
+        assert!(matches!(hidden.origin(), ProcessOrigin::Unknown { .. }));
+    }
+
+    #[test]
+    fn a_walk_ends_at_the_first_process() {
+        let own = std::process::id().cast_signed();
+        let walk = parents(own).unwrap();
+        assert_eq!(walk.first().unwrap().process.pid, own);
+        assert!(walk.last().unwrap().process.parent <= 1);
+        assert_eq!(parents(own).unwrap(), walk);
+        // The highest id that the kernel gives is below 2^22 (proc_sys_kernel(5)).
+        assert_eq!(origin(1 << 30), unknown("process 1073741824 cannot be read"));
+    }
+
+    #[test]
+    fn the_child_of_a_runner_without_a_keeper_is_an_agents() {
+        ancestry::note_own_tree();
+        #[expect(clippy::disallowed_methods, reason = "a child that no keeper owns")]
+        let mut child = std::process::Command::new("/bin/sleep").arg("60").env_clear().spawn().unwrap();
+        let found = origin(child.id().cast_signed());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(found, ProcessOrigin::Agent { .. }), "{found:?}");
+    }
+}
