@@ -67,4 +67,4 @@ pub use error::{KeeperError, SpawnError, SpawnErrorKind};
 pub use strays::{StrayReport, end_strays};
 pub use supervisor::{CgroupMode, KeeperSource, Supervisor, SupervisorOptions};
 #[cfg(unix)]
-pub use unix::file_limit;
+pub use unix::{detach, file_limit};

@@ -1,5 +1,7 @@
-//! Parts that all Unix systems share: pipes, terminals, the search for a program, and the owner without a keeper.
+//! Parts that all Unix systems share: pipes, terminals, the search for a program, the owner without a
+//! keeper, and processes that outlive their caller.
 
+pub mod detach;
 pub(crate) mod error;
 pub mod file_limit;
 pub(crate) mod group;

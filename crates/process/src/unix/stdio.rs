@@ -61,7 +61,7 @@ fn pipes(stdin: &Stdin, stdout_room: Option<u32>) -> io::Result<StdioEnds> {
 }
 
 /// Returns the reading and the writing end.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     #[cfg(target_os = "linux")]
     let ends = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     #[cfg(not(target_os = "linux"))]
@@ -104,7 +104,7 @@ pub(crate) fn resize(master: &OwnedFd, rows: u16, cols: u16) -> io::Result<()> {
     Ok(rustix::termios::tcsetwinsize(master, size)?)
 }
 
-fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
+pub(crate) fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {
     // The flag belongs to the open file, not to the pipe or the terminal (fcntl(2)). The child's end is another open file and
     // stays blocking.
     let flags = rustix::fs::fcntl_getfl(descriptor)?;

@@ -22,6 +22,7 @@ pub(crate) fn host() -> ExitCode {
             }
             runtime().block_on(tree());
         }
+        Some("detaches") => runtime().block_on(crate::detached::caller()),
         Some("next") => runtime().block_on(next()),
         Some("dropped") => dropped(),
         Some("fragile") => runtime().block_on(fragile()),

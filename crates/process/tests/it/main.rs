@@ -7,6 +7,8 @@ mod asked;
 #[cfg(target_os = "linux")]
 mod basics;
 #[cfg(target_os = "linux")]
+mod detached;
+#[cfg(target_os = "linux")]
 mod errors;
 #[cfg(target_os = "linux")]
 mod faults;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         ancestry::trials(),
         asked::trials(),
         basics::trials(),
+        detached::trials(),
         errors::trials(),
         faults::trials(),
         tree::trials(),

@@ -48,6 +48,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
             sleep();
         }
         "hands-on" => hand_on(),
+        "detached-runner" => crate::detached::runner(),
         "host" => return Some(crate::host::host()),
         "flood" => flood(),
         "deaf" => deaf(),
