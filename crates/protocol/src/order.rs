@@ -3,6 +3,8 @@
 //! Every program that directs a session uses these types: the library, the control socket, and later the daemon. An order is always
 //! answered, with a [`Receipt`] or an [`OrderRefused`]. What is known only later is an event of the session.
 
+mod read;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use crate::kinds::{
 use crate::{ApprovalId, Attachment, Json, NativeSessionId, PromptId, QuestionId, SessionId};
 
 /// An order to a live session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "order", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionOrder {
@@ -81,7 +83,7 @@ pub enum SessionOrder {
 }
 
 /// The decision on an approval, as a caller gives it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApprovalVerdict {
