@@ -105,6 +105,15 @@ pub use system::host::{guarantee, init, init_lazily, replace_file, start_keeper}
 pub use system::project;
 pub use system::suggest::closest_name;
 
+/// The control socket of a live session, for another process than its runner.
+pub mod remote {
+    pub use crate::sessions::socket::client::{
+        ConnectError, ConnectionEnd, OrderError, OrderSender, SocketClient,
+    };
+    pub use crate::sessions::socket::place::{DirProblem, SocketError};
+    pub use crate::sessions::socket::rights::ClientRights;
+}
+
 /// Detection: which agents are installed, their versions, and the options that they really have.
 pub mod detect {
     #[doc(inline)]

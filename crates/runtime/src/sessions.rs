@@ -1,4 +1,5 @@
-//! Sessions on disk: their journals, the registry of the data home, the monitor of this process's runs, and the spending ledger.
+//! Sessions on disk: their journals, the registry of the data home, the monitor of this process's runs, the spending ledger,
+//! and the control sockets of live sessions.
 
 pub(crate) mod aside;
 pub mod budget;
@@ -8,3 +9,4 @@ pub(crate) mod names;
 pub mod registry;
 pub(crate) mod scratch;
 pub(crate) mod session_monitor;
+pub(crate) mod socket;
