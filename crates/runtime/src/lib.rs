@@ -100,7 +100,7 @@ pub use run::turn::Turn;
 pub use run::{settings, trust};
 pub use sessions::control::Control;
 pub use sessions::names::NAME_LIMIT;
-pub use sessions::{budget, journal, registry};
+pub use sessions::{budget, journal, registry, resolve};
 pub use system::host::{guarantee, init, init_lazily, replace_file, start_keeper};
 pub use system::project;
 pub use system::suggest::closest_name;

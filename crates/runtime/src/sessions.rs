@@ -7,6 +7,7 @@ pub(crate) mod control;
 pub mod journal;
 pub(crate) mod names;
 pub mod registry;
+pub mod resolve;
 pub(crate) mod scratch;
 pub(crate) mod session_monitor;
 pub(crate) mod socket;

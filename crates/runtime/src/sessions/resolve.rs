@@ -1,0 +1,210 @@
+//! Finds the session that a user means: by its id, a part of the id, its key, its label, or `@last`.
+//!
+//! ```
+//! # use bowline::resolve::{SessionName, resolve};
+//! let name = |id: &str, label: &str| SessionName { id: id.into(), key: None, label: Some(label.to_owned()) };
+//! let sessions = [name("s-20261115-083000123-000g40zz", "parser"), name("s-20261116-083000123-8f3k2m1p", "tests")];
+//! assert_eq!(resolve("8f3k2m1p", &sessions)?.as_str(), "s-20261116-083000123-8f3k2m1p");
+//! assert_eq!(resolve("parser", &sessions)?.as_str(), "s-20261115-083000123-000g40zz");
+//! assert_eq!(resolve("@last", &sessions)?.as_str(), "s-20261116-083000123-8f3k2m1p");
+//! # Ok::<(), bowline::resolve::ResolveError>(())
+//! ```
+
+use bowline_protocol::SessionId;
+
+use crate::sessions::journal::{Home, JournalError};
+
+/// The most candidates that an error lists.
+pub const CANDIDATES: usize = 5;
+
+/// The word for the newest session.
+pub const LAST: &str = "@last";
+
+/// The names of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionName {
+    /// Its id.
+    pub id: SessionId,
+    /// The caller's key.
+    pub key: Option<String>,
+    /// The caller's label.
+    pub label: Option<String>,
+}
+
+/// Why a text names no session, or more than one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// No session has this name.
+    #[error("no session has the id, the key or the label `{text}`")]
+    NotFound {
+        /// The text.
+        text: String,
+        /// The newest sessions.
+        newest: Vec<SessionName>,
+    },
+    /// There is no session at all.
+    #[error("there are no sessions")]
+    NoSessions,
+    /// Several sessions have it.
+    #[error("`{text}` names {count} sessions")]
+    Ambiguous {
+        /// The text.
+        text: String,
+        /// The number of sessions.
+        count: usize,
+        /// The newest of them.
+        newest: Vec<SessionName>,
+    },
+    /// The sessions could not be listed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Finds a session among these, which are in any order.
+///
+/// The first of these rules that fits at least one session decides, and it must fit exactly one:
+///
+/// 1. the id;
+/// 2. the key or the label;
+/// 3. the beginning or the end of the id;
+/// 4. the beginning or the end of the key or the label.
+pub fn resolve<'a>(text: &str, sessions: &'a [SessionName]) -> Result<&'a SessionId, ResolveError> {
+    if sessions.is_empty() {
+        return Err(ResolveError::NoSessions);
+    }
+    if text == LAST {
+        // Ids begin with the time.
+        let newest = sessions.iter().max_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
+        return newest.map(|session| &session.id).ok_or(ResolveError::NoSessions);
+    }
+    let is_part = |whole: &str| !text.is_empty() && (whole.starts_with(text) || whole.ends_with(text));
+    let rules: [&dyn Fn(&SessionName) -> bool; 4] = [
+        &|session| session.id.as_str() == text,
+        &|session| !text.is_empty() && session.names().any(|name| name == text),
+        &|session| is_part(session.id.as_str()),
+        &|session| session.names().any(is_part),
+    ];
+    for rule in rules {
+        let fitting: Vec<&SessionName> = sessions.iter().filter(|session| rule(session)).collect();
+        match fitting.as_slice() {
+            [] => {}
+            [one] => return Ok(&one.id),
+            several => {
+                let (text, count) = (text.to_owned(), several.len());
+                return Err(ResolveError::Ambiguous { text, count, newest: newest(fitting) });
+            }
+        }
+    }
+    Err(ResolveError::NotFound { text: text.to_owned(), newest: newest(sessions.iter().collect()) })
+}
+
+/// Finds a session of a data home.
+pub fn resolve_in(home: &Home, text: &str) -> Result<SessionId, ResolveError> {
+    let mut sessions = Vec::new();
+    for entry in home.sessions()? {
+        match entry {
+            Ok(entry) => {
+                sessions.push(SessionName { id: entry.meta.id, key: entry.meta.key, label: entry.meta.label })
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a session is left out");
+            }
+        }
+    }
+    resolve(text, &sessions).cloned()
+}
+
+impl SessionName {
+    /// Returns the names that the caller gave.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.key.as_deref().into_iter().chain(self.label.as_deref())
+    }
+}
+
+fn newest(mut sessions: Vec<&SessionName>) -> Vec<SessionName> {
+    sessions.sort_by(|one, other| other.id.as_str().cmp(one.id.as_str()));
+    sessions.into_iter().take(CANDIDATES).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::journal::SessionMeta;
+
+    fn name(id: &str, key: Option<&str>, label: Option<&str>) -> SessionName {
+        SessionName { id: id.into(), key: key.map(str::to_owned), label: label.map(str::to_owned) }
+    }
+
+    fn sessions() -> Vec<SessionName> {
+        vec![
+            name("s-20261115-1-aaaa", Some("chat-1"), None),
+            name("s-20261117-3-cccc", Some("chat-2"), Some("parser")),
+            name("s-20261116-2-bbbb", Some("chat-1"), Some("tests")),
+            // A label that is also the end of another id.
+            name("s-20261114-0-dddd", None, Some("aaaa")),
+        ]
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let sessions = sessions();
+        let check = |text: &str, expected: &str| {
+            assert_eq!(resolve(text, &sessions).unwrap().as_str(), expected, "{text}");
+        };
+        check("s-20261115-1-aaaa", "s-20261115-1-aaaa");
+        check("s-20261115", "s-20261115-1-aaaa");
+        check("bbbb", "s-20261116-2-bbbb");
+        check("-bbbb", "s-20261116-2-bbbb");
+        check("aaaa", "s-20261114-0-dddd");
+        check("chat-2", "s-20261117-3-cccc");
+        check("pars", "s-20261117-3-cccc");
+        check("ests", "s-20261116-2-bbbb");
+        check("@last", "s-20261117-3-cccc");
+    }
+
+    #[test]
+    fn an_ambiguous_text_lists_the_newest() {
+        let sessions = sessions();
+        let Err(ResolveError::Ambiguous { count, newest, .. }) = resolve("chat-1", &sessions) else {
+            panic!("it is ambiguous");
+        };
+        let ids: Vec<&str> = newest.iter().map(|session| session.id.as_str()).collect();
+        assert_eq!((count, ids), (2, vec!["s-20261116-2-bbbb", "s-20261115-1-aaaa"]));
+        let many: Vec<SessionName> = (10..30).map(|at| name(&format!("s-{at}"), None, None)).collect();
+        let Err(ResolveError::Ambiguous { count, newest, .. }) = resolve("s-", &many) else {
+            panic!("it is ambiguous");
+        };
+        assert_eq!((count, newest.len(), newest[0].id.as_str()), (20, CANDIDATES, "s-29"));
+    }
+
+    #[test]
+    fn a_text_that_names_no_session_is_an_error() {
+        let sessions = sessions();
+        for text in ["", "x", "@first", "parser2"] {
+            let Err(ResolveError::NotFound { newest, .. }) = resolve(text, &sessions) else {
+                panic!("`{text}` names no session");
+            };
+            assert_eq!(newest.len(), 4);
+        }
+        assert!(matches!(resolve("@last", &[]), Err(ResolveError::NoSessions)));
+    }
+
+    #[test]
+    fn the_sessions_of_a_home_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home::at(place.path());
+        assert!(matches!(resolve_in(&home, "@last"), Err(ResolveError::NoSessions)));
+        for (id, label) in [("s-1-one", "first"), ("s-2-two", "second")] {
+            let dir = home.session_dir(&id.into()).unwrap();
+            std::fs::create_dir_all(&dir).unwrap();
+            let mut meta = SessionMeta::new(id.into(), "an-agent", crate::system::clock::wall());
+            meta.label = Some(label.to_owned());
+            std::fs::write(dir.join("session.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
+        }
+        // A directory that is not a session does not hide the others.
+        std::fs::create_dir(home.sessions_dir().join("s-3")).unwrap();
+        assert_eq!(resolve_in(&home, "@last").unwrap().as_str(), "s-2-two");
+        assert_eq!(resolve_in(&home, "first").unwrap().as_str(), "s-1-one");
+    }
+}
