@@ -92,7 +92,7 @@ impl Error {
             | Self::Refused(_) => USAGE,
             Self::Roster(error) => error.exit_code(),
             Self::NoRoute(error) => error.exit_code(),
-            Self::Config(_) | Self::Journal(_) => CONFIGURATION,
+            Self::Config(_) | Self::Journal(_) | Self::Socket(_) => CONFIGURATION,
             Self::OverBudget { .. } => NOT_ALLOWED,
             Self::Turn(record) => record.exit_code(),
             Self::BadAnswer { .. } => FAILED,

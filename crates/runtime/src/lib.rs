@@ -91,7 +91,7 @@ pub use routing::route;
 pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
-pub use run::live::{EventWatch, IDLE, LiveSession, SessionTask, session};
+pub use run::live::{AttachedSession, EventWatch, IDLE, LiveSession, SessionTask, attach, session};
 pub use run::record::{Attempt, Record, RecordWarning};
 pub use run::task::{Task, task};
 #[cfg(feature = "testing")]

@@ -65,7 +65,7 @@ pub(super) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, St
 }
 
 /// Returns whether a file is an image, by its media type or its name.
-pub(crate) fn is_image(file: &Attachment) -> bool {
+pub fn is_image(file: &Attachment) -> bool {
     image_type(file).is_some()
 }
 

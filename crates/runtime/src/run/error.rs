@@ -12,6 +12,7 @@ use crate::sessions::budget::BudgetError;
 use crate::sessions::journal::JournalError;
 use crate::sessions::names::{LongName, NAME_LIMIT};
 use crate::sessions::registry::RegistryError;
+use crate::sessions::socket::place::SocketError;
 
 /// An error of a call.
 ///
@@ -146,6 +147,9 @@ pub enum Error {
     /// The session keeps no journal, so its events cannot be read a second time.
     #[error("the session keeps no journal, so its earlier events are gone")]
     NoJournal,
+    /// The control socket of the session could not be made.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// The run was lost: the runtime that drove it went away, or it panicked.
     #[error("the run was lost before it ended: the async runtime that drove it is gone")]
     Lost,

@@ -3,6 +3,8 @@
 //! [`session`] builds one, [`LiveSession`] is the handle. Events are read from the journal, by any number of readers with a cursor
 //! each ([`EventWatch`]); orders go through the cloneable [`Control`].
 
+mod serve;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,7 @@ use crate::run::task::{AttemptContext, LiveOptions, Task, task};
 use crate::sessions::control::{self, Control};
 use crate::sessions::journal::{JournalError, Reader};
 use crate::system::host::Cleanup;
+pub use serve::{AttachedSession, attach};
 
 /// How long an idle agent lives, unless the caller says otherwise.
 pub const IDLE: Duration = Duration::from_mins(10);
@@ -120,6 +123,8 @@ impl SessionTask {
             // the first real prompt replaces it.
             UNSENT.clone_into(&mut task.request.prompt);
         }
+        let cwd = task.request.cwd.clone().map_or_else(std::env::current_dir, |cwd| Ok(cwd.into()));
+        let cwd = cwd.unwrap_or_default();
         let (control, inbox) = control::orders();
         let prepared =
             launch::prepare(task.captured(), AttemptContext::default(), control.clone(), inbox, Watcher::No);
@@ -133,7 +138,7 @@ impl SessionTask {
             // The caller may have dropped the handle.
             let _ = told.send(prepared.drive_to_the_end().await);
         });
-        Ok(LiveSession { id, control, head, dir, cleanup, done, detached: false })
+        Ok(LiveSession { id, control, head, dir, cwd, cleanup, done, detached: false })
     }
 }
 
@@ -144,6 +149,8 @@ pub struct LiveSession {
     control: Control,
     head: watch::Receiver<u64>,
     dir: Option<PathBuf>,
+    /// The directory in which paths of prompts are meant.
+    cwd: PathBuf,
     /// Keeps a temporary journal until the handle and its watchers are gone.
     cleanup: Arc<Cleanup>,
     done: oneshot::Receiver<Result<Record, Error>>,

@@ -7,8 +7,6 @@
 //! A peer must have the runner's user id. A peer inside the process tree of an agent may watch and nothing else, because an agent
 //! must not approve its own requests ([`rights`]).
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the runner of a live session does not serve it yet"))]
-
 pub(crate) mod client;
 mod connection;
 mod lines;
