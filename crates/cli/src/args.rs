@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod inspection;
+pub(crate) mod live;
 pub(crate) mod provide;
 pub(crate) mod provider;
 pub(crate) mod request;
@@ -30,6 +31,35 @@ pub(crate) enum Command {
     /// Run an agent on a task
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
+    /// Start a session that goes on without this terminal
+    #[command(after_help = live::START_EXAMPLES)]
+    Start(Box<live::StartArgs>),
+    /// Follow a session and type into it
+    #[command(after_help = live::ATTACH_EXAMPLES)]
+    Attach(live::AttachArgs),
+    /// Send a prompt to a session
+    #[command(after_help = live::SEND_EXAMPLES)]
+    Send(live::SendArgs),
+    /// Show what a session does, what waits for you, and its queue
+    Status(live::SessionArg),
+    /// Allow what an agent asks for
+    #[command(after_help = live::DECIDE_EXAMPLES)]
+    Approve(live::ApproveArgs),
+    /// Deny what an agent asks for
+    #[command(after_help = live::DECIDE_EXAMPLES)]
+    Deny(live::DenyArgs),
+    /// Answer a question of an agent
+    Answer(live::AnswerArgs),
+    /// End the running turn of a session; the session goes on
+    Interrupt(live::SessionArg),
+    /// Take a prompt back that the agent has not read
+    Dequeue(live::DequeueArgs),
+    /// Change the model, the effort, the permission mode or another option of a session
+    Set(live::SetArgs),
+    /// Compact the context of a session's agent
+    Compact(live::SessionArg),
+    /// Wait until a session is at rest; print the answer and exit like `run`
+    Wait(live::WaitArgs),
     /// Show which provider the router would choose, and why; start nothing
     #[command(after_help = route::EXAMPLES)]
     Route(Box<route::RouteArgs>),
@@ -90,6 +120,9 @@ pub(crate) enum Command {
     /// List completions of the last word; the completion scripts call it
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(CompleteArgs),
+    /// Run a session; `bowline start` calls it
+    #[command(name = "session-runner", hide = true)]
+    SessionRunner,
     /// Run the scripted agent of `--provider practice`
     #[command(name = "practice-agent", hide = true, disable_help_flag = true)]
     PracticeAgent(PracticeArgs),

@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share: accounts, session ids and input.
 
 pub(crate) mod account;
+pub(crate) mod attach;
 pub(crate) mod certify;
 pub(crate) mod classify;
 pub(crate) mod complete;
@@ -12,7 +13,9 @@ pub(crate) mod executable;
 pub(crate) mod init;
 mod input;
 pub(crate) mod limits;
+pub(crate) mod live;
 pub(crate) mod models;
+pub(crate) mod orders;
 pub(crate) mod prices;
 pub(crate) mod provide;
 pub(crate) mod provider;
@@ -23,4 +26,6 @@ pub(crate) mod session_ids;
 pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod simulate;
+pub(crate) mod start;
 pub(crate) mod trust;
+pub(crate) mod wait;

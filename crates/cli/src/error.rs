@@ -110,6 +110,14 @@ impl CommandError {
         (!silent).then(|| self.render())
     }
 
+    /// Returns the message with its first hint, on one line.
+    pub(crate) fn summary(&self) -> String {
+        match self.hints.first() {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Returns the exit code of the command.
     pub(crate) fn exit_code(&self) -> u8 {
         self.kind.exit_code()

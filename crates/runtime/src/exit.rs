@@ -16,7 +16,7 @@
 //! ```
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Category, Code};
+use bowline_protocol::{Category, Code, Failure};
 
 use crate::agents::roster::RosterError;
 use crate::routing::route::{NoRoute, RouteProblem};
@@ -59,19 +59,25 @@ pub const TERMINATED: u8 = 143;
 impl Record {
     /// Returns the exit code with which `bowline run` ends after such a turn; see [`crate::exit`].
     pub fn exit_code(&self) -> u8 {
-        let failure = self.failure.as_ref();
         match self.outcome {
-            Outcome::Completed => COMPLETED,
-            Outcome::Cancelled => CANCELLED,
             Outcome::Failed | Outcome::Truncated if self.timed_out.is_some() => TIMED_OUT,
-            Outcome::Failed | Outcome::Truncated => match failure.map(|it| (it.category, &it.code)) {
-                Some((_, Code::NotInstalled | Code::CannotStart | Code::WrongVersion)) => NOT_USABLE,
-                Some((Category::Authentication, _)) => NOT_USABLE,
-                Some((_, Code::Policy | Code::Budget | Code::DiskQuota)) => NOT_ALLOWED,
-                Some((_, Code::DiskFull) | (Category::Configuration, Code::BadConfig)) => CONFIGURATION,
-                _ => FAILED,
-            },
+            outcome => of_turn(outcome, self.failure.as_ref()),
         }
+    }
+}
+
+/// Returns the exit code of a turn by its `turn_ended` event.
+pub fn of_turn(outcome: Outcome, failure: Option<&Failure>) -> u8 {
+    match outcome {
+        Outcome::Completed => COMPLETED,
+        Outcome::Cancelled => CANCELLED,
+        Outcome::Failed | Outcome::Truncated => match failure.map(|it| (it.category, &it.code)) {
+            Some((_, Code::NotInstalled | Code::CannotStart | Code::WrongVersion)) => NOT_USABLE,
+            Some((Category::Authentication, _)) => NOT_USABLE,
+            Some((_, Code::Policy | Code::Budget | Code::DiskQuota)) => NOT_ALLOWED,
+            Some((_, Code::DiskFull) | (Category::Configuration, Code::BadConfig)) => CONFIGURATION,
+            _ => FAILED,
+        },
     }
 }
 

@@ -105,6 +105,11 @@ pub use system::host::{guarantee, init, init_lazily, replace_file, start_keeper}
 pub use system::project;
 pub use system::suggest::closest_name;
 
+/// Runners of live sessions that outlive the command which starts them.
+pub mod runner {
+    pub use crate::sessions::detached::{DetachedReport, DetachedStreams, inside_an_agent, start_runner};
+}
+
 /// The control socket of a live session, for another process than its runner.
 pub mod remote {
     pub use crate::sessions::socket::client::{

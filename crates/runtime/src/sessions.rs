@@ -4,6 +4,7 @@
 pub(crate) mod aside;
 pub mod budget;
 pub(crate) mod control;
+pub(crate) mod detached;
 pub mod journal;
 pub(crate) mod names;
 pub mod registry;

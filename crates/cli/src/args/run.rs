@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 }
 
-fn output_help() -> String {
+pub(crate) fn output_help() -> String {
     let names: Vec<&str> = crate::output::sink::OutputFormat::names().collect();
     format!("Output format: {}", names.join(", "))
 }

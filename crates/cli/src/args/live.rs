@@ -1,0 +1,206 @@
+//! The arguments of the commands about live sessions: start, attach, and the orders.
+
+use std::path::PathBuf;
+
+use super::request::{RequestArgs, TimeLimit};
+
+pub(crate) const START_EXAMPLES: &str =
+    "The session goes on when this command and the terminal end. `bowline attach` follows it and types into \
+    it; `send`, `approve`, `interrupt` and `stop` direct it from anywhere. Approvals wait for you.
+
+Examples:
+  bowline start -p NAME \"Fix the failing test\" --name fix
+  bowline attach fix
+  bowline send fix \"and update the changelog\"
+  bowline wait fix && bowline stop fix
+  bowline start --resume fix \"Now review it\"";
+
+pub(crate) const ATTACH_EXAMPLES: &str = "A line that you type is a prompt: it is handed to the agent at once if the agent can be steered, else it waits for \
+    the end of the turn. While an approval waits, `y` allows it, `a` allows it for the session, `n` denies it. Lines that begin with a colon \
+    are commands; `:help` lists them. Ctrl-D or Ctrl-C detaches: the session goes on.
+
+Examples:
+  bowline attach @last
+  bowline attach fix --from 1
+  bowline attach fix -o jsonl </dev/null";
+
+pub(crate) const SEND_EXAMPLES: &str = "Examples:
+  bowline send fix \"and update the changelog\"
+  bowline send fix --steer \"skip the slow tests\"
+  git diff | bowline send fix \"review this\"";
+
+pub(crate) const DECIDE_EXAMPLES: &str = "Examples:
+  bowline approve fix
+  bowline approve fix 7 --session
+  bowline deny fix --message \"do not touch the lock file\"";
+
+/// Which session. Every command about a live session takes it first.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SessionArg {
+    /// Session: its id or a part of it, its name or key, or `@last`
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    pub(crate) request: RequestArgs,
+
+    /// Name of the session, by which other commands find it
+    #[arg(long, value_name = "NAME", value_parser = super::request::key, conflicts_with = "label")]
+    pub(crate) name: Option<String>,
+
+    /// End the agent when it was idle for this long; the next prompt resumes it. `0` or `none` keeps it. Default: 10m
+    #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
+    pub(crate) idle: Option<TimeLimit>,
+
+    /// Deny an approval that waits for longer than this. Default: it waits for as long as the session lives
+    #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
+    pub(crate) approval_deadline: Option<TimeLimit>,
+
+    /// Print JSON: the session's id, the runner's process id and its socket
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct AttachArgs {
+    /// Session: its id or a part of it, its name or key, or `@last`
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+
+    /// Begin with this event; 1 shows everything. Default: the beginning of the last turn
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) from: Option<u64>,
+
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "human", help = super::run::output_help())]
+    pub(crate) output: String,
+
+    /// Only watch: send nothing that is typed
+    #[arg(long)]
+    pub(crate) watch: bool,
+
+    /// Show thinking, sub-agents, retries and tool output; twice (`-vv`) also tool input and every event
+    #[arg(long, short = 'v', action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("busy"))]
+pub(crate) struct SendArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Prompt; `-` reads it from standard input. Piped input is appended
+    #[arg(value_name = "PROMPT", required_unless_present = "offered")]
+    pub(crate) prompt: Option<String>,
+
+    /// Hand it to the agent in the running turn. Exit code 1 if the agent cannot be steered
+    #[arg(long, group = "busy")]
+    pub(crate) steer: bool,
+
+    /// Send it when the running turn is over. This is the default
+    #[arg(long, group = "busy")]
+    pub(crate) queue: bool,
+
+    /// Interrupt the running turn, then send it before all queued prompts
+    #[arg(long, group = "busy")]
+    pub(crate) now: bool,
+
+    /// Send a prompt that an earlier runner accepted and did not send (`bowline status` lists them)
+    #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "busy"])]
+    pub(crate) offered: Option<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DequeueArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Id of the prompt (`bowline status` lists them). Default: the last one
+    #[arg(value_name = "ID")]
+    pub(crate) prompt: Option<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ApproveArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Id of the approval (`bowline status` lists them). Default: the only open one
+    #[arg(value_name = "ID")]
+    pub(crate) approval: Option<String>,
+
+    /// Run the tool with the JSON input in this file instead of the agent's own; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+
+    /// Allow the same for the rest of the session
+    #[arg(long = "session", conflicts_with = "input")]
+    pub(crate) for_session: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DenyArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Id of the approval (`bowline status` lists them). Default: the only open one
+    #[arg(value_name = "ID")]
+    pub(crate) approval: Option<String>,
+
+    /// Reason for the agent
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct AnswerArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Answers, in the order of the questions; none dismisses the question
+    #[arg(value_name = "ANSWER")]
+    pub(crate) answers: Vec<String>,
+
+    /// Id of the question (`bowline status` lists them). Default: the only open one
+    #[arg(long, value_name = "ID")]
+    pub(crate) question: Option<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SetArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Option: model, effort, permission, or one of the agent's own (`bowline status` lists them)
+    #[arg(value_name = "OPTION")]
+    pub(crate) option: String,
+
+    /// Value
+    #[arg(value_name = "VALUE")]
+    pub(crate) value: String,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct WaitArgs {
+    /// Session: its id or a part of it, its name or key, or `@last`
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+
+    /// Wait for the end of the session, not of the turn
+    #[arg(long)]
+    pub(crate) end: bool,
+
+    /// Stop waiting after this time, with exit code 124
+    #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
+    pub(crate) timeout: Option<TimeLimit>,
+
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "human", help = super::run::output_help())]
+    pub(crate) output: String,
+}

@@ -1,0 +1,99 @@
+//! What the commands about live sessions share: the session that a name means, the connection to its runner, and their errors.
+
+use bowline::AttachedSession;
+use bowline::journal::Home;
+use bowline::remote::{ClientRights, ConnectError, OrderError};
+use bowline::resolve::{ResolveError, SessionName, resolve_in};
+use bowline_protocol::{OrderRefused, SessionId};
+
+use crate::error::{CommandError, Fault};
+
+/// Finds the session that a name means.
+pub(crate) fn find(name: &str) -> Result<(Home, SessionId), CommandError> {
+    let home = Home::from_env().map_err(bowline::Error::from)?;
+    match resolve_in(&home, name) {
+        Ok(id) => Ok((home, id)),
+        Err(error) => Err(unresolved(error)),
+    }
+}
+
+/// Makes the error of a name that means no session, or several.
+pub(crate) fn unresolved(error: ResolveError) -> CommandError {
+    let message = error.to_string();
+    let with = |newest: &[SessionName]| {
+        newest.iter().fold(CommandError::new(Fault::Usage, message.clone()), |error, session| {
+            let label = session.label.as_ref().or(session.key.as_ref());
+            error.hint(match label {
+                Some(label) => format!("{} ({label})", session.id),
+                None => session.id.to_string(),
+            })
+        })
+    };
+    match &error {
+        ResolveError::NotFound { newest, .. } | ResolveError::Ambiguous { newest, .. } => {
+            with(newest).hint("`bowline sessions --all` lists all of them")
+        }
+        ResolveError::NoSessions => {
+            CommandError::new(Fault::Usage, message).hint("start one: `bowline start -p NAME \"…\"`")
+        }
+        ResolveError::Journal(_) => {
+            CommandError::new(Fault::Configuration, "could not list the sessions").caused_by(error)
+        }
+        _ => CommandError::new(Fault::Usage, message),
+    }
+}
+
+/// Connects to the runner of a session.
+pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError> {
+    let (home, id) = find(name)?;
+    bowline::attach(&home, &id).await.map_err(|error| unreachable(&id, error))
+}
+
+/// Makes the error of a session that cannot be reached.
+fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
+    let message = error.to_string();
+    let usage = || CommandError::new(Fault::Usage, message.clone());
+    match &error {
+        ConnectError::NotRunning { .. } => usage()
+            .hint(format!("resume it: `bowline start --resume {id} \"…\"`"))
+            .hint(format!("read it: `bowline attach {id} --from 1`")),
+        ConnectError::NoSocket { .. } => usage()
+            .hint("a run of `bowline run` takes no orders; `bowline stop` ends it")
+            .hint("start a session that does: `bowline start -p NAME \"…\"`"),
+        ConnectError::Version { .. } => {
+            usage().hint("stop the session and start it again with this version: `bowline start --resume`")
+        }
+        ConnectError::OtherUser { .. } | ConnectError::Socket(_) => {
+            CommandError::new(Fault::Configuration, message.clone())
+        }
+        _ => CommandError::new(Fault::Internal, format!("could not reach the session {id}")).caused_by(error),
+    }
+}
+
+/// Makes the error of an order that was not carried out.
+pub(crate) fn refused(error: OrderError) -> CommandError {
+    let message = error.to_string();
+    match &error {
+        OrderError::Refused(OrderRefused::Forbidden { .. }) => CommandError::new(Fault::NotAllowed, message)
+            .hint("a process that an agent started may watch a session and nothing else"),
+        OrderError::Refused(OrderRefused::NotSteerable { .. }) => CommandError::new(Fault::Unfit, message)
+            .hint("leave out `--steer`: the prompt then waits for the end of the turn"),
+        OrderError::Refused(OrderRefused::NotAcknowledged) => CommandError::new(Fault::TooSlow, message)
+            .hint("a prompt that was not acknowledged waits in the queue (`bowline status` shows it)"),
+        OrderError::Refused(OrderRefused::Unknown { .. } | OrderRefused::Ambiguous { .. }) => {
+            CommandError::new(Fault::Usage, message)
+                .hint("`bowline status SESSION` lists what is open and queued")
+        }
+        OrderError::Refused(_) => CommandError::new(Fault::Unfit, message),
+        OrderError::Over => CommandError::new(Fault::Usage, message),
+        _ => CommandError::new(Fault::Internal, message),
+    }
+}
+
+/// Returns why this process may only watch a session.
+pub(crate) fn watches_only(session: &AttachedSession) -> Option<String> {
+    match session.rights() {
+        ClientRights::Full => None,
+        ClientRights::Watch { why } => Some(why),
+    }
+}

@@ -1,0 +1,194 @@
+//! The commands that send one order to a live session and print its receipt: send, dequeue, interrupt, approve, deny, answer, set,
+//! compact and status.
+
+use std::path::Path;
+
+use bowline::Receipt;
+use bowline_protocol::{
+    ApprovalVerdict, Json, PromptId, SessionOrder, SessionSnapshot, WhenBusy, kinds::PromptQueue,
+};
+use bowline_providers::ansi::harmless;
+
+use super::live::{connect, refused};
+use super::run::prompt;
+use crate::args::live::{AnswerArgs, ApproveArgs, DenyArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
+use crate::async_runtime;
+use crate::error::{CommandError, Fault};
+use crate::ui::Stdout;
+
+/// Sends a prompt.
+pub(crate) fn send(args: &SendArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let order = match &args.offered {
+        Some(id) => SessionOrder::SendOffered { prompt: PromptId::from(id.as_str()) },
+        None => {
+            let when_busy = match (args.steer, args.now) {
+                (true, _) => WhenBusy::Steer,
+                (false, true) => WhenBusy::Now,
+                (false, false) => WhenBusy::Queue,
+            };
+            let text = prompt(args.prompt.as_deref())?;
+            SessionOrder::Prompt { text, attachments: Vec::new(), when_busy, from: None }
+        }
+    };
+    give(&args.session, order, stdout)
+}
+
+/// Takes a prompt back.
+pub(crate) fn dequeue(args: &DequeueArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let prompt = args.prompt.as_deref().map(PromptId::from);
+    give(&args.session, SessionOrder::Dequeue { prompt }, stdout)
+}
+
+/// Ends the running turn.
+pub(crate) fn interrupt(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
+    give(args, SessionOrder::Interrupt, stdout)
+}
+
+/// Compacts the agent's context.
+pub(crate) fn compact(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
+    give(args, SessionOrder::Compact, stdout)
+}
+
+/// Allows what an agent asks for.
+pub(crate) fn approve(args: &ApproveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let verdict = match (&args.input, args.for_session) {
+        (_, true) => ApprovalVerdict::AllowForSession,
+        (Some(path), false) => ApprovalVerdict::Allow { input: Some(input(path)?) },
+        (None, false) => ApprovalVerdict::Allow { input: None },
+    };
+    let approval = args.approval.as_deref().map(Into::into);
+    give(&args.session, SessionOrder::Decide { approval, verdict }, stdout)
+}
+
+/// Denies what an agent asks for.
+pub(crate) fn deny(args: &DenyArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let verdict = ApprovalVerdict::Deny { message: args.message.clone() };
+    let approval = args.approval.as_deref().map(Into::into);
+    give(&args.session, SessionOrder::Decide { approval, verdict }, stdout)
+}
+
+/// Answers a question of an agent.
+pub(crate) fn answer(args: &AnswerArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let (question, answers) = (args.question.as_deref().map(Into::into), args.answers.clone());
+    give(&args.session, SessionOrder::Reply { question, answers }, stdout)
+}
+
+/// Changes an option.
+pub(crate) fn set(args: &SetArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let (option, value) = (args.option.clone(), args.value.clone());
+    give(&args.session, SessionOrder::SetOption { option, value }, stdout)
+}
+
+/// Sends an order, and prints its receipt.
+fn give(args: &SessionArg, order: SessionOrder, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let runtime = async_runtime::start()?;
+    let receipt = runtime.block_on(async {
+        let session = connect(&args.session).await?;
+        session.order(order).await.map_err(refused)
+    })?;
+    runtime.shutdown_background();
+    if args.json {
+        return stdout.print(&format!("{}\n", json(&receipt)?));
+    }
+    stdout.print(&format!("{}\n", in_words(&receipt)))
+}
+
+/// Returns a receipt for people.
+pub(crate) fn in_words(receipt: &Receipt) -> String {
+    match receipt {
+        Receipt::Started { turn, .. } => format!("started turn {turn}"),
+        Receipt::Steered { turn, prompt } => format!("the agent has it, in turn {turn} (prompt {prompt})"),
+        Receipt::Queued { prompt, ahead: 0 } => format!("queued as the next prompt (prompt {prompt})"),
+        Receipt::Queued { prompt, ahead } => format!("queued behind {ahead} (prompt {prompt})"),
+        Receipt::Done => "done".to_owned(),
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, CommandError> {
+    serde_json::to_string(value)
+        .map_err(|error| CommandError::new(Fault::Internal, "could not write the receipt").caused_by(error))
+}
+
+/// Reads the JSON input of a tool.
+fn input(path: &Path) -> Result<Json, CommandError> {
+    let wrong = |message: String| CommandError::new(Fault::Usage, message);
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+            .map_err(|error| wrong("could not read standard input".to_owned()).caused_by(error))?
+    } else {
+        std::fs::read_to_string(path)
+            .map_err(|error| wrong(format!("could not read `--input {}`", path.display())).caused_by(error))?
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("`--input {}` is not JSON", path.display())).caused_by(error))
+}
+
+/// Prints the state of a session.
+pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let runtime = async_runtime::start()?;
+    let snapshot = runtime.block_on(async {
+        let session = connect(&args.session).await?;
+        session.snapshot().await.map_err(refused)
+    })?;
+    runtime.shutdown_background();
+    if args.json {
+        return stdout.print(&format!("{}\n", json(&snapshot)?));
+    }
+    stdout.print(&harmless(&described(&snapshot)))
+}
+
+/// Describes a session for people.
+pub(crate) fn described(snapshot: &SessionSnapshot) -> String {
+    let mut text = format!("session   {}\nstate     {}\n", snapshot.session, word(snapshot.state));
+    let model = snapshot.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
+    text += &format!("agent     {}{model}\n", snapshot.provider);
+    let process = if snapshot.has_process { "running" } else { "none; the next prompt starts one" };
+    text += &format!("process   {process}\n");
+    if let Some(turn) = snapshot.turn {
+        text += &format!("turn      {turn}, running\n");
+    } else if let Some(last) = snapshot.last_turn {
+        text += &format!("turn      {}, {}\n", last.turn, word(last.outcome));
+    }
+    for asked in &snapshot.approvals {
+        text +=
+            &format!("approval  {}: {} ({} risk)\n", asked.id, one_line(&asked.summary), word(asked.risk));
+    }
+    for asked in &snapshot.questions {
+        let choices = if asked.choices.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", asked.choices.join(" | "))
+        };
+        text += &format!("question  {}: {}{choices}\n", asked.id, one_line(&asked.text));
+    }
+    for prompt in &snapshot.queue {
+        let place = if prompt.queue == PromptQueue::Agent { "at the agent" } else { "queued" };
+        text += &format!("prompt    {}, {place}: {}\n", prompt.id, one_line(&prompt.text));
+    }
+    for prompt in &snapshot.offered {
+        let id = &prompt.id;
+        text += &format!(
+            "unsent    {id}: {} (send it: `bowline send {} --offered {id}`)\n",
+            one_line(&prompt.text),
+            snapshot.session
+        );
+    }
+    for option in snapshot.options.iter().filter(|option| option.current.is_some()) {
+        text += &format!("option    {} = {}\n", option.id, option.current.as_deref().unwrap_or_default());
+    }
+    text
+}
+
+/// The first line of a text, cut.
+fn one_line(text: &str) -> String {
+    const MOST: usize = 100;
+    let line = text.trim().lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MOST).collect();
+    if cut.len() < text.trim().len() { format!("{cut}…") } else { cut }
+}
+
+/// The name of a word of the protocol, for people.
+pub(crate) fn word(value: impl serde::Serialize) -> String {
+    let name = serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned));
+    name.unwrap_or_default().replace('_', " ")
+}

@@ -1,0 +1,216 @@
+//! `bowline start`: a live session in a runner that outlives this command. The runner is this program again, with the same arguments.
+
+use std::ffi::OsString;
+
+use bowline::journal::Home;
+use bowline::{LiveSession, SessionTask};
+use clap::Parser as _;
+use serde::{Deserialize, Serialize};
+
+use super::run::{RequestTarget, ResolvedRequest, prompt};
+use crate::args::live::StartArgs;
+use crate::args::request::TimeLimit;
+use crate::args::{Args, Command};
+use crate::async_runtime;
+use crate::error::{CommandError, Fault};
+use crate::signals::ProcessSignals;
+use crate::ui::{Stdout, Ui};
+
+/// What the command hands to its runner. The prompt is not an argument: every user of the machine can see arguments.
+#[derive(Debug, Serialize, Deserialize)]
+struct RunnerSpec {
+    args: Vec<String>,
+    prompt: Option<String>,
+}
+
+/// What the runner reports once: the session that listens, or why there is none.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RunnerReport {
+    Listening { session: String, pid: u32, socket: String },
+    Failed { text: String, code: u8 },
+}
+
+/// Starts a session, and returns when its runner listens.
+pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    if let Some(reason) = bowline::runner::inside_an_agent() {
+        let message = "an agent cannot start sessions";
+        return Err(CommandError::new(Fault::NotAllowed, message)
+            .hint(format!("this process belongs to an agent: {reason}"))
+            .hint("start the session from your own terminal"));
+    }
+    let spec = RunnerSpec { args: own_args()?, prompt: text(args)? };
+    let spec = serde_json::to_vec(&spec).map_err(internal("could not describe the session"))?;
+    let log = Home::from_env()
+        .ok()
+        .map(|home| home.path().join("runner.log"))
+        .filter(|log| log.parent().is_some_and(std::path::Path::is_dir));
+    let runtime = async_runtime::start()?;
+    let report = runtime.block_on(async {
+        let started = bowline::runner::start_runner([OsString::from("session-runner")], spec, log).await;
+        let mut runner = started.map_err(internal("could not start the runner of the session"))?;
+        runner.report().await.map_err(internal("could not hear from the runner of the session"))
+    })?;
+    let report = report.and_then(|line| serde_json::from_slice::<RunnerReport>(&line).ok());
+    match report {
+        Some(RunnerReport::Listening { session, pid, socket }) => {
+            if args.json {
+                let started = serde_json::json!({ "session": session, "pid": pid, "socket": socket });
+                return stdout.print(&format!("{started}\n"));
+            }
+            stdout.print(&format!("{session}\n"))?;
+            let name = args.name.as_deref().unwrap_or(&session);
+            Ui::new().status(&format!("started; follow it: `bowline attach {name}`"));
+            Ok(())
+        }
+        Some(RunnerReport::Failed { text, code }) => {
+            Ui::new().lines(&text);
+            Err(CommandError::told(code))
+        }
+        None => Err(CommandError::new(Fault::Internal, "the runner of the session ended before it listened")
+            .hint("BOWLINE_LOG=debug writes a log to `runner.log` in the data directory")),
+    }
+}
+
+/// Returns the first prompt: the argument, standard input, or none.
+fn text(args: &StartArgs) -> Result<Option<String>, CommandError> {
+    use std::io::IsTerminal as _;
+    if args.request.prompt.is_none() {
+        // A session without a prompt waits for one. Piped input is a prompt only if the argument is `-`.
+        return Ok(None);
+    }
+    // Without the terminal check, `start "…"` in a script would wait for its standard input to end.
+    let typed = args.request.prompt.as_deref().filter(|prompt| *prompt != "-");
+    match typed {
+        Some(typed) if std::io::stdin().is_terminal() => Ok(Some(typed.to_owned())),
+        _ => prompt(args.request.prompt.as_deref()).map(Some),
+    }
+}
+
+fn own_args() -> Result<Vec<String>, CommandError> {
+    std::env::args_os()
+        .skip(1)
+        .map(|arg| {
+            arg.into_string()
+                .map_err(|arg| CommandError::new(Fault::Usage, format!("the argument {arg:?} is not UTF-8")))
+        })
+        .collect()
+}
+
+fn internal<E: std::error::Error + Send + Sync + 'static>(
+    message: &'static str,
+) -> impl Fn(E) -> CommandError {
+    move |error| CommandError::new(Fault::Internal, message).caused_by(error)
+}
+
+/// The runner: opens the session, listens, and goes on until the session is over.
+pub(crate) fn runner() -> Result<(), CommandError> {
+    // Before anything prints: the caller reads our standard output.
+    let streams = bowline::runner::DetachedStreams::take()
+        .map_err(internal("the runner of a session is started by `bowline start`"))?;
+    bowline::start_keeper();
+    let report = streams.report;
+    let opened = prepare(&streams.spec).and_then(|(args, prompt)| {
+        let runtime = async_runtime::start()?;
+        let session = runtime.block_on(open(&args, prompt))?;
+        Ok((runtime, session))
+    });
+    let (runtime, (session, socket)) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            let text = error.text().unwrap_or_default();
+            tell(report, &RunnerReport::Failed { text, code: error.exit_code() });
+            return Err(CommandError::told(error.exit_code()));
+        }
+    };
+    let listening = RunnerReport::Listening {
+        session: session.id().to_string(),
+        pid: std::process::id(),
+        socket: socket.display().to_string(),
+    };
+    tell(report, &listening);
+    let code = runtime.block_on(until_over(session))?;
+    runtime.shutdown_background();
+    match code {
+        0 => Ok(()),
+        code => Err(CommandError::told(code)),
+    }
+}
+
+/// Sends the report. A caller that is gone does not need it.
+fn tell(report: bowline::runner::DetachedReport, text: &RunnerReport) {
+    let sent = serde_json::to_vec(text).map_err(std::io::Error::from).and_then(|line| report.send(&line));
+    if let Err(error) = sent {
+        tracing::warn!(error = &error as &dyn std::error::Error, "the caller did not get the report");
+    }
+}
+
+fn prepare(spec: &[u8]) -> Result<(StartArgs, Option<String>), CommandError> {
+    let spec: RunnerSpec = serde_json::from_slice(spec)
+        .map_err(internal("the runner of a session is started by `bowline start`"))?;
+    let args = std::iter::once("bowline".to_owned()).chain(spec.args);
+    match Args::try_parse_from(args) {
+        Ok(Args { command: Some(Command::Start(args)) }) => Ok((*args, spec.prompt)),
+        Ok(_) | Err(_) => {
+            Err(CommandError::new(Fault::Internal, "the runner got other arguments than `start`"))
+        }
+    }
+}
+
+/// Opens the session and its socket.
+async fn open(
+    args: &StartArgs,
+    prompt: Option<String>,
+) -> Result<(LiveSession, std::path::PathBuf), CommandError> {
+    let mut request = args.request.clone();
+    request.label = args.name.clone().or(request.label);
+    let resolved = ResolvedRequest::of(&request)?;
+    let named = match &resolved.target {
+        RequestTarget::One(named) if named.manifest().is_some() => named,
+        RequestTarget::One(named) => {
+            let message = format!(
+                "`{}` is an entry of the router's file, which a live session cannot use",
+                named.name()
+            );
+            return Err(
+                CommandError::new(Fault::Usage, message).hint("name the provider itself with `--provider`")
+            );
+        }
+        RequestTarget::Several(_) => {
+            return Err(CommandError::new(Fault::Usage, "a session has one provider")
+                .hint("start one session for each provider"));
+        }
+        RequestTarget::Router => {
+            return Err(CommandError::new(Fault::Usage, "a live session needs a provider")
+                .hint("name it with `--provider`; `bowline route` shows which one the router would choose"));
+        }
+    };
+    let task = resolved.task(prompt.as_deref().unwrap_or_default(), Some(named))?.sole_process();
+    let task = match args.approval_deadline {
+        Some(TimeLimit::Of(deadline)) => task.approval_deadline(deadline),
+        Some(TimeLimit::None) | None => task,
+    };
+    let session = SessionTask::of(task);
+    let session = match args.idle {
+        Some(TimeLimit::Of(idle)) => session.idle(Some(idle)),
+        Some(TimeLimit::None) => session.idle(None),
+        None => session,
+    };
+    let session = session.open().await.map_err(CommandError::from)?;
+    let socket = session.serve().map_err(CommandError::from)?;
+    Ok((session, socket))
+}
+
+/// Waits for the end of the session. A signal stops it, a second one kills the agent.
+async fn until_over(session: LiveSession) -> Result<u8, CommandError> {
+    let (control, mut signals) = (session.control(), ProcessSignals::new()?);
+    let stopping = tokio::spawn(async move {
+        signals.stop().await;
+        control.cancel();
+        signals.stop().await;
+        control.kill();
+    });
+    let record = session.over().await.map_err(CommandError::from);
+    stopping.abort();
+    Ok(record?.exit_code())
+}

@@ -1,0 +1,36 @@
+//! Runners that outlive the command that starts them, and whether a process may start one.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use bowline_process::SpawnError;
+use bowline_process::ancestry::{ProcessOrigin, origin_of};
+use bowline_process::detach::{DetachedCommand, DetachedProcess, detach};
+pub use bowline_process::detach::{DetachedReport, DetachedStreams};
+
+/// Starts the current program as a runner: in a session of its own, without a terminal. Its standard input is `spec`, its standard
+/// output the report ([`DetachedStreams::take`]), and its standard error is appended to `log`.
+///
+/// # Errors
+///
+/// The program could not be started.
+pub async fn start_runner(
+    args: impl IntoIterator<Item = OsString>,
+    spec: Vec<u8>,
+    log: Option<PathBuf>,
+) -> Result<DetachedProcess, SpawnError> {
+    // A program that was replaced since its start has no file any more; the one on PATH is its successor.
+    let program = std::env::current_exe().ok().filter(|path| path.exists());
+    let program = program.unwrap_or_else(|| PathBuf::from("bowline"));
+    let (args, env) = (args.into_iter().collect(), std::env::vars_os().collect());
+    detach(DetachedCommand { program, args, env, spec, log }).await
+}
+
+/// Returns why this process counts as a part of an agent; `None` if it does not. An agent must not start sessions or decide its own
+/// requests.
+pub fn inside_an_agent() -> Option<String> {
+    match origin_of(std::process::id()) {
+        ProcessOrigin::Outside => None,
+        ProcessOrigin::Agent { reason } | ProcessOrigin::Unknown { reason } => Some(reason),
+    }
+}
