@@ -21,7 +21,7 @@ pub struct Conversation {
     pub prompt: String,
     /// The working directory.
     pub cwd: String,
-    /// The actions that the agent may do without an approval. There is no person who could approve others.
+    /// The actions that the agent may do without an approval.
     pub permission: PermissionMode,
     /// The model, unless it is the agent's own choice.
     pub model: Option<String>,
@@ -41,6 +41,8 @@ pub struct Conversation {
     pub schema: Option<Json>,
     /// Whether the session leaves no trace.
     pub ephemeral: bool,
+    /// Whether the caller answers questions of the agent. Otherwise the client declines them at once.
+    pub answers_questions: bool,
 }
 
 impl Conversation {
@@ -59,6 +61,7 @@ impl Conversation {
             images: BTreeMap::new(),
             schema: request.output_schema.clone(),
             ephemeral: request.ephemeral,
+            answers_questions: false,
         }
     }
 

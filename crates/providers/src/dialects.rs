@@ -6,6 +6,7 @@
 pub(crate) mod api_error;
 pub(crate) mod content;
 pub(crate) mod document;
+pub(crate) mod elicitation;
 pub(crate) mod executable;
 pub(crate) mod external_events;
 pub(crate) mod json;

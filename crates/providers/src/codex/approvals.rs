@@ -5,8 +5,8 @@
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked};
 use bowline_protocol::{
-    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Json, Kind, OptionEffect,
-    QuestionId, Risk, ToolId,
+    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Excerpt, Json, Kind,
+    OptionEffect, QuestionId, Risk, ToolId,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +17,7 @@ use super::wire::app_server::{AppServerMessage, Rest};
 use super::tools::parts::{CommandLine, raw};
 use super::wire::part;
 use crate::dialect::Output;
+use crate::dialects::elicitation;
 use crate::dialects::loose_json::{List, LooseText, Maybe};
 
 /// How many questions may wait for an answer.
@@ -43,6 +44,8 @@ enum ApprovalSubject {
     Approval(ApprovalId),
     /// The ids of the questions, as the server wants them back.
     Questions(Vec<String>),
+    /// A form of an MCP server.
+    Form(QuestionId),
 }
 
 impl OpenApprovals {
@@ -70,7 +73,7 @@ impl OpenApprovals {
                 let summary = params.reason.get().unwrap_or("more permissions");
                 approval(asked(name, ApprovalCategory::Other, Risk::High, summary, tool, input, &[]), out)
             }
-            "mcpServer/elicitation/request" => elicitation(name, params, tool, out),
+            "mcpServer/elicitation/request" => form(name, params, tool, out),
             "item/tool/requestUserInput" => questions(name, params.questions, out),
             _ => return false,
         };
@@ -104,6 +107,10 @@ impl OpenApprovals {
                     out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
                 }
             }
+            ApprovalSubject::Form(id) => {
+                let answers = elicitation::answers(&part::<Value>(rpc.result));
+                out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
+            }
         }
     }
 
@@ -129,7 +136,7 @@ impl OpenApprovals {
             let decision = if status == "declined" { Decision::Deny } else { Decision::Allow };
             match self.waiting.remove(place).what {
                 ApprovalSubject::Approval(id) => out.emit(decided(id, decision, Decider::Host)),
-                ApprovalSubject::Questions(_) => {}
+                ApprovalSubject::Questions(_) | ApprovalSubject::Form(_) => {}
             }
         }
     }
@@ -150,6 +157,9 @@ fn withdraw(waiting: WaitingApproval, by: Decider, out: &mut Output<'_>) {
                 let id = question_id(waiting.request.trim_matches('"'), &id);
                 out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers: Vec::new() }));
             }
+        }
+        ApprovalSubject::Form(id) => {
+            out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers: Vec::new() }));
         }
     }
 }
@@ -276,12 +286,7 @@ fn decision(result: Option<&RawValue>) -> Decision {
 }
 
 /// An MCP server asks: Codex itself, on its behalf, whether a tool may run, or the server something of its own.
-fn elicitation(
-    name: &str,
-    params: &Rest<'_>,
-    tool: Option<&ToolId>,
-    out: &mut Output<'_>,
-) -> ApprovalSubject {
+fn form(name: &str, params: &Rest<'_>, tool: Option<&ToolId>, out: &mut Output<'_>) -> ApprovalSubject {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct ApprovalMeta<'a> {
@@ -297,9 +302,12 @@ fn elicitation(
         let input = raw(meta.tool_params);
         return approval(asked(name, ApprovalCategory::Other, Risk::Med, text, tool, input, &options), out);
     }
-    let server = params.server_name.or_empty();
-    out.emit(question(name, server, text, Vec::new()));
-    ApprovalSubject::Questions(vec![server.to_owned()])
+    let schema: Value = part(params.requested_schema);
+    let id = question_id(name, params.server_name.or_empty());
+    let (choices, several) = elicitation::choices(&schema);
+    let text = Excerpt::of(&elicitation::text(text, &schema)).text;
+    out.emit(Kind::QuestionAsked(QuestionAsked { id: id.clone(), text, choices, several }));
+    ApprovalSubject::Form(id)
 }
 
 fn questions(name: &str, asked: Option<&RawValue>, out: &mut Output<'_>) -> ApprovalSubject {
@@ -337,7 +345,7 @@ fn question(request: &str, id: &str, text: &str, choices: Vec<String>) -> Kind {
 }
 
 /// The ids of questions are the model's, so the request's id goes with them.
-fn question_id(request: &str, id: &str) -> QuestionId {
+pub(super) fn question_id(request: &str, id: &str) -> QuestionId {
     QuestionId::from(format!("{request}/{id}"))
 }
 

@@ -1,46 +1,45 @@
-//! Our side of `codex app-server`: it introduces itself, opens the thread, and translates prompts, decisions and interrupts. The
-//! server ends when its input does.
+//! Our side of `codex app-server`: it introduces itself, opens the thread, and translates the orders of its caller. The server
+//! ends when its input does.
 //!
 //! ```text
 //!                             ┌────────── turn completed ─────────┐
 //! introducing ──> opening ──> ready ──prompt──> starting ──> turning
+//!      │            │           └──compact──> compacting ──^
 //!      └────────────┴── refused, or not what was wanted ──> over
 //! ```
 //!
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
-use bowline_protocol::{
-    ApprovalCategory, ApprovalId, Category, Code, Json, PermissionMode, RequestField, Resume, Risk,
-};
+mod requests;
+mod settings;
+mod steers;
+
+use bowline_protocol::{ApprovalId, Category, Code, Json, PromptId, QuestionId, RequestField, Resume};
 use serde_json::{Value, json};
 
+use self::requests::{OpenRequest, decision_request, response};
+pub(super) use self::settings::Policy;
+use self::settings::{TurnSettings, writable_roots};
+use self::steers::UnreadSteers;
 use super::account::introduction;
 use super::dialect::app_server::AppServer;
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{ApprovalAnswer, DecisionRequest, Dialect, HostPrompt, Input, Output, Sent};
+use crate::dialect::{AckToken, ApprovalAnswer, Dialect, HostPrompt, Input, Output, QuestionReply, Sent};
 use crate::failure::Report;
-use crate::rpc::{Incoming, Peer, RpcVersionField, UNKNOWN_METHOD};
+use crate::rpc::{Incoming, Peer, RpcError, RpcVersionField, UNKNOWN_METHOD};
 
 /// Talks to the server about one thread.
 #[derive(Debug)]
 pub(super) struct AppServerClient {
     reader: AppServer,
     talk: Conversation,
+    settings: TurnSettings,
     stage: CodexStage,
     peer: Peer,
     thread: String,
-    /// Requests of the server that wait for a decision.
+    /// Requests of the server that wait for the caller.
     open: Vec<OpenRequest>,
-}
-
-/// A request of the server that waits for a decision.
-#[derive(Debug)]
-struct OpenRequest {
-    approval: ApprovalId,
-    /// As the server wrote it: `0` and `"0"` are two requests.
-    id: Value,
-    method: String,
-    params: Value,
+    steers: UnreadSteers,
 }
 
 /// How many requests may wait for a decision. More are denied at once, so that a server cannot fill the memory.
@@ -53,32 +52,28 @@ enum CodexStage {
     Opening,
     /// The thread is open, and no turn runs.
     Ready,
-    Starting,
-    /// The turn with this id continues.
-    Turning(String),
+    /// A prompt was sent, and the turn has no id yet.
+    Starting(Interrupting),
+    /// A compaction was ordered, and its turn has no id yet.
+    Compacting(Interrupting),
+    Turning(RunningTurn),
     Over,
 }
 
-/// The server's settings for a permission mode: when it asks, and what its sandbox allows.
-struct Policy {
-    asks: &'static str,
-    sandbox: &'static str,
-    /// The name of the sandbox in answers.
-    told: &'static str,
+/// The turn that runs.
+#[derive(Debug)]
+struct RunningTurn {
+    id: String,
+    interrupting: Interrupting,
+    /// Whether it is a compaction, which reads no steers.
+    compacts: bool,
 }
 
-impl Policy {
-    fn of(permission: PermissionMode) -> Self {
-        let (asks, sandbox, told) = match permission {
-            PermissionMode::Read => ("never", "read-only", "readOnly"),
-            // All but what is known to read only is asked for before it runs. With `on-request` a command that its sandbox
-            // stops would leave no trace (0.166.0).
-            PermissionMode::Ask => ("untrusted", "read-only", "readOnly"),
-            PermissionMode::Edit => ("on-request", "workspace-write", "workspaceWrite"),
-            PermissionMode::Yolo => ("never", "danger-full-access", "dangerFullAccess"),
-        };
-        Self { asks, sandbox, told }
-    }
+/// Whether the caller wants the turn to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interrupting {
+    No,
+    Yes,
 }
 
 impl AppServerClient {
@@ -86,11 +81,13 @@ impl AppServerClient {
         Self {
             // We are here for a prompt: a server that never gets to it has not succeeded.
             reader: AppServer { prompted: true, ..AppServer::default() },
+            settings: TurnSettings::of(&talk),
             talk,
             stage: CodexStage::Introducing,
             peer: Peer::new(RpcVersionField::LeftOut),
             thread: String::new(),
             open: Vec::new(),
+            steers: UnreadSteers::default(),
         }
     }
 
@@ -107,42 +104,57 @@ impl AppServerClient {
             .then_some((RequestField::Ephemeral, "a thread that goes on is written down as it was before"))
     }
 
-    fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) {
-        let (_, line) = self.peer.call(method, params);
+    fn ask(&mut self, method: &str, params: &Value, out: &mut Output<'_>) -> AckToken {
+        let (number, line) = self.peer.call(method, params);
         out.say(&line, &mut self.reader);
+        AckToken(number)
     }
 
     /// Continues after a response. The reader reports the server's refusals.
-    fn answered(&mut self, method: &str, result: Option<&Value>, out: &mut Output<'_>) {
-        let Some(result) = result else {
-            match (method, &self.stage) {
-                // A turn that cannot be interrupted continues.
-                ("turn/interrupt", _) => {}
-                // The turn has failed. The thread is still there.
-                ("turn/start", CodexStage::Starting) => self.stage = CodexStage::Ready,
-                _ => self.hang_up(out),
+    fn answered(&mut self, call: u64, method: &str, result: Result<Value, RpcError>, out: &mut Output<'_>) {
+        match (method, result) {
+            ("turn/steer", result) => {
+                self.steers.answered(AckToken(call), result, out);
+                if !matches!(self.stage, CodexStage::Turning(_)) {
+                    self.steers.turn_over(out);
+                }
             }
-            return;
-        };
-        match (&self.stage, method) {
-            (CodexStage::Introducing, "initialize") => {
+            ("thread/compact/start", result) => {
+                if result.is_err() && matches!(self.stage, CodexStage::Compacting(_)) {
+                    self.stage = CodexStage::Ready;
+                }
+                let result = result.map(|_| ()).map_err(|error| error.message);
+                out.acknowledged(AckToken(call), result);
+            }
+            // A turn that cannot be interrupted continues.
+            ("turn/interrupt", _) => {}
+            // The turn has failed. The thread is still there.
+            ("turn/start", Err(_)) if matches!(self.stage, CodexStage::Starting(_)) => {
+                self.stage = CodexStage::Ready;
+            }
+            ("turn/start", Ok(result)) => {
+                if let CodexStage::Starting(interrupting) = self.stage {
+                    let turn = result.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
+                    self.turning(turn, interrupting, false, out);
+                }
+            }
+            (_, Err(_)) => self.hang_up(out),
+            ("initialize", Ok(_)) if matches!(self.stage, CodexStage::Introducing) => {
                 let line = self.peer.notify("initialized");
                 out.say(&line, &mut self.reader);
                 self.open_thread(out);
             }
-            (CodexStage::Opening, _) => self.opened(result, out),
-            (CodexStage::Starting, "turn/start") => {
-                let turn = result.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
-                self.stage = CodexStage::Turning(turn.to_owned());
-            }
-            (
-                CodexStage::Introducing
-                | CodexStage::Ready
-                | CodexStage::Starting
-                | CodexStage::Turning(_)
-                | CodexStage::Over,
-                _,
-            ) => {}
+            (_, Ok(result)) if matches!(self.stage, CodexStage::Opening) => self.opened(&result, out),
+            (_, Ok(_)) => {}
+        }
+    }
+
+    /// The turn that was ordered runs under this id.
+    fn turning(&mut self, turn: &str, interrupting: Interrupting, compacts: bool, out: &mut Output<'_>) {
+        let id = turn.to_owned();
+        self.stage = CodexStage::Turning(RunningTurn { id, interrupting: Interrupting::No, compacts });
+        if interrupting == Interrupting::Yes {
+            self.interrupt(out);
         }
     }
 
@@ -164,8 +176,7 @@ impl AppServerClient {
             put("model", json!(model));
         }
         if !talk.add_dirs.is_empty() {
-            let roots: Vec<String> = talk.add_dirs.iter().map(|dir| talk.absolute(dir)).collect();
-            put("config", json!({ "sandbox_workspace_write.writable_roots": roots }));
+            put("config", json!({ "sandbox_workspace_write.writable_roots": writable_roots(talk) }));
         }
         if talk.ephemeral {
             put("ephemeral", json!(true));
@@ -235,18 +246,41 @@ impl AppServerClient {
         Some(Report { category, code, ..Report::of(message) })
     }
 
-    /// Handles a request of the server: an approval waits for a decision, all else is answered at once.
+    /// Handles a request of the server: an approval waits for a decision, a question for a reply if the caller answers questions.
+    /// All else is answered at once.
     fn requested(&mut self, id: Value, method: String, params: Value, out: &mut Output<'_>) {
-        let request = decision_request(&id, &method, &params);
-        if let Some(request) = request.filter(|_| self.open.len() < OPEN_AT_MOST) {
-            self.open.push(OpenRequest { approval: request.approval.clone(), id, method, params });
+        let room = self.open.len() < OPEN_AT_MOST;
+        if let Some(request) = decision_request(&id, &method, &params).filter(|_| room) {
+            self.open.push(OpenRequest::approval(id, method, params, request.approval.clone()));
             return out.awaits_decision(request);
+        }
+        let asks = room && self.talk.answers_questions;
+        if let Some(request) = asks.then(|| OpenRequest::questions(&id, &method, &params)).flatten() {
+            request.question_ids().for_each(|question| out.awaits_reply(question.clone()));
+            return self.open.push(request);
         }
         let line = match response(&method, &params, &ApprovalAnswer::DENY) {
             Some(result) => self.peer.answer(&id, &result),
             None => self.peer.refuse(&id, UNKNOWN_METHOD, &format!("this client does not know `{method}`")),
         };
         out.say(&line, &mut self.reader);
+    }
+
+    /// The turn is over. The server withdraws the requests of the thread. Those of sub-agents are denied: the reader has
+    /// reported their end, so that the caller cannot decide them any more.
+    fn turn_over(&mut self, out: &mut Output<'_>) {
+        self.steers.turn_over(out);
+        for OpenRequest { id, method, params, .. } in std::mem::take(&mut self.open) {
+            let own =
+                params.get("threadId").and_then(Value::as_str).is_none_or(|thread| thread == self.thread);
+            if let Some(result) = response(&method, &params, &ApprovalAnswer::DENY).filter(|_| !own) {
+                let line = self.peer.answer(&id, &result);
+                out.say(&line, &mut self.reader);
+            }
+        }
+        if !matches!(self.stage, CodexStage::Over) {
+            self.stage = CodexStage::Ready;
+        }
     }
 
     /// Ends it for a reason of ours.
@@ -262,17 +296,25 @@ impl AppServerClient {
 
     fn heard(&mut self, line: &str, out: &mut Output<'_>) {
         match self.peer.hear(line) {
-            Incoming::Reply { method, result, .. } => self.answered(&method, result.as_ref().ok(), out),
+            Incoming::Reply { id, method, result } => self.answered(id, &method, result, out),
             Incoming::Call { id, method, params } => self.requested(id, method, params, out),
             // The server took the request back, or has read our response.
             Incoming::Notification { method, params } if method == "serverRequest/resolved" => {
                 self.open.retain(|open| params.get("requestId") != Some(&open.id));
             }
             Incoming::Notification { method, params } => {
-                // Sub-agents have threads in the same process. The end of their turns is not ours.
-                let own = params.get("threadId").and_then(Value::as_str) == Some(&self.thread);
-                if method == "turn/completed" && own && !matches!(self.stage, CodexStage::Over) {
-                    self.stage = CodexStage::Ready;
+                // Sub-agents have threads in the same process. Their turns are not ours.
+                if params.get("threadId").and_then(Value::as_str) != Some(&self.thread) {
+                    return;
+                }
+                match (method.as_str(), &self.stage) {
+                    ("turn/completed", _) => self.turn_over(out),
+                    ("turn/started", CodexStage::Compacting(interrupting)) => {
+                        let interrupting = *interrupting;
+                        let turn = params.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
+                        self.turning(turn, interrupting, true, out);
+                    }
+                    _ => {}
                 }
             }
             // The reader has reported lines that are no message.
@@ -287,6 +329,11 @@ impl Dialect for AppServerClient {
     }
 
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
+        match input {
+            Input::Line(line) => self.steers.read(line, out),
+            Input::Eof(_) => self.steers.process_over(out),
+            Input::Stderr(_) | Input::Sent(_) => {}
+        }
         // The reader first: its events about this line must precede those that our answer causes.
         self.reader.handle(input, out);
         // Most lines are pieces of text, which want no answer and are not read twice.
@@ -305,29 +352,78 @@ impl Dialect for AppServerClient {
             return Sent::Cannot("no thread is open, or a turn runs");
         }
         let mut params = json!({ "threadId": self.thread, "input": self.input(prompt) });
-        if let Some(effort) = &self.talk.effort {
-            params["effort"] = json!(effort);
-        }
+        self.settings.write(&self.talk, &mut params);
         // `opened` has checked it.
         if let Some(Ok(schema)) = self.talk.schema.as_ref().map(Json::read::<Value>) {
             params["outputSchema"] = schema;
         }
-        self.stage = CodexStage::Starting;
+        self.stage = CodexStage::Starting(Interrupting::No);
         out.prompts();
         self.ask("turn/start", &params, out);
         Sent::Done
     }
 
+    fn steer(&mut self, prompt: &HostPrompt, out: &mut Output<'_>) -> Sent {
+        let turn = match &self.stage {
+            CodexStage::Turning(turn) if turn.compacts => {
+                return Sent::Cannot("the agent compacts its context");
+            }
+            CodexStage::Turning(turn) if turn.interrupting == Interrupting::Yes => {
+                return Sent::Cannot("the turn is being interrupted");
+            }
+            CodexStage::Turning(turn) => turn.id.clone(),
+            CodexStage::Starting(_) => return Sent::Cannot("the agent has not reported the turn yet"),
+            CodexStage::Introducing
+            | CodexStage::Opening
+            | CodexStage::Ready
+            | CodexStage::Compacting(_)
+            | CodexStage::Over => return Sent::Cannot("no turn runs"),
+        };
+        if self.steers.is_full() {
+            return Sent::Cannot("too many messages wait for the agent");
+        }
+        let params = json!({
+            "threadId": self.thread,
+            "expectedTurnId": turn,
+            // The item that shows that the agent reads it has this id.
+            "clientUserMessageId": prompt.id.as_str(),
+            "input": self.input(prompt),
+        });
+        out.prompts();
+        let token = self.ask("turn/steer", &params, out);
+        self.steers.add(prompt, token);
+        Sent::Awaiting(token)
+    }
+
+    fn take_back(&mut self, _prompt: &PromptId, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("the agent does not give a message back that it has accepted")
+    }
+
     fn interrupt(&mut self, out: &mut Output<'_>) -> Sent {
-        // Before the response to `turn/start` there is no turn id, so there is no request to send.
-        let CodexStage::Turning(turn) = &self.stage else { return Sent::Cannot("no turn runs") };
-        let params = json!({ "threadId": self.thread, "turnId": turn });
-        self.ask("turn/interrupt", &params, out);
-        Sent::Done
+        match &mut self.stage {
+            // Until the turn has an id there is no request to send. It follows as soon as there is one.
+            CodexStage::Starting(interrupting) | CodexStage::Compacting(interrupting) => {
+                *interrupting = Interrupting::Yes;
+                Sent::Done
+            }
+            // After the turn has ended, the server answers a second request only when the next turn ends (0.166.0).
+            CodexStage::Turning(turn) if turn.interrupting == Interrupting::Yes => {
+                Sent::Cannot("the turn is being interrupted")
+            }
+            CodexStage::Turning(turn) => {
+                turn.interrupting = Interrupting::Yes;
+                let params = json!({ "threadId": self.thread, "turnId": turn.id });
+                self.ask("turn/interrupt", &params, out);
+                Sent::Done
+            }
+            CodexStage::Introducing | CodexStage::Opening | CodexStage::Ready | CodexStage::Over => {
+                Sent::Cannot("no turn runs")
+            }
+        }
     }
 
     fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
-        let Some(place) = self.open.iter().position(|open| open.approval == *approval) else {
+        let Some(place) = self.open.iter().position(|open| open.is_approval(approval)) else {
             return Sent::Cannot("the server no longer waits for it");
         };
         let OpenRequest { id, method, params, .. } = self.open.remove(place);
@@ -339,78 +435,33 @@ impl Dialect for AppServerClient {
         out.say(&line, &mut self.reader);
         Sent::Done
     }
-}
 
-/// Returns what the server asks to be decided; `None` if the request is no approval.
-fn decision_request(id: &Value, method: &str, params: &Value) -> Option<DecisionRequest> {
-    let (category, risk) = match method {
-        // Access to the network comes as a request about the command that needs it.
-        "item/commandExecution/requestApproval" if params.get("networkApprovalContext").is_some() => {
-            (ApprovalCategory::Network, Risk::Med)
+    fn reply(&mut self, question: &QuestionId, reply: &QuestionReply, out: &mut Output<'_>) -> Sent {
+        let of_question = |open: &OpenRequest| open.question_ids().any(|id| id == question);
+        let Some(place) = self.open.iter().position(of_question) else {
+            return Sent::Cannot("the server no longer waits for it");
+        };
+        // Without a response, other questions of the same request still wait.
+        if let Some(result) = self.open[place].take_reply(question, reply) {
+            let request = self.open.remove(place);
+            let line = self.peer.answer(&request.id, &result);
+            out.say(&line, &mut self.reader);
         }
-        "item/commandExecution/requestApproval" | "execCommandApproval" => {
-            (ApprovalCategory::Shell, Risk::Med)
-        }
-        "item/fileChange/requestApproval" | "applyPatchApproval" => (ApprovalCategory::Edit, Risk::Med),
-        "item/permissions/requestApproval" => (ApprovalCategory::Other, Risk::High),
-        "mcpServer/elicitation/request" if is_about_a_tool(params) => (ApprovalCategory::Other, Risk::Med),
-        _ => return None,
-    };
-    // As the reader names it in `approval_asked`.
-    let name = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-    // The start of the item names the files of an edit, not the request. `accept` is always taken, listed or not (0.166.0).
-    let (paths, offers) = (None, Vec::new());
-    Some(DecisionRequest {
-        approval: ApprovalId::from(name),
-        category,
-        risk,
-        paths,
-        offers,
-        changeable: false,
-    })
-}
+        Sent::Done
+    }
 
-/// Returns whether an MCP elicitation asks if a tool may run. Others are questions of the MCP server itself.
-fn is_about_a_tool(params: &Value) -> bool {
-    params.pointer("/_meta/codex_approval_kind").is_some()
-}
+    fn set_option(&mut self, option: &str, value: &str, _out: &mut Output<'_>) -> Sent {
+        self.settings.set(option, value)
+    }
 
-/// Returns the response to a request of the server; `None` if the method is unknown.
-fn response(method: &str, params: &Value, answer: &ApprovalAnswer) -> Option<Value> {
-    let word = |once: &'static str, session: &'static str, no: &'static str| match answer {
-        ApprovalAnswer::AllowOnce => once,
-        ApprovalAnswer::AllowForSession => session,
-        // The request is not `changeable`, so that the engine never changes its input. A denial is the safe side.
-        ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => no,
-    };
-    Some(match method {
-        // `decline`, not `cancel`: with `cancel` the whole turn ends as interrupted. 0.166.0 accepts `decline` unlisted.
-        "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
-            json!({ "decision": word("accept", "acceptForSession", "decline") })
+    fn compact(&mut self, out: &mut Output<'_>) -> Sent {
+        // While a turn runs, it would interrupt that turn (0.166.0).
+        if !matches!(self.stage, CodexStage::Ready) {
+            return Sent::Cannot("no thread is open, or a turn runs");
         }
-        // The same requests in the first version of the protocol.
-        "execCommandApproval" | "applyPatchApproval" => {
-            json!({ "decision": word("approved", "approved_for_session", "denied") })
-        }
-        "item/permissions/requestApproval" => {
-            let asked = || params.get("permissions").cloned().unwrap_or_else(|| json!({}));
-            match answer {
-                ApprovalAnswer::AllowOnce => json!({ "permissions": asked() }),
-                ApprovalAnswer::AllowForSession => json!({ "permissions": asked(), "scope": "session" }),
-                ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => json!({ "permissions": {} }),
-            }
-        }
-        "mcpServer/elicitation/request" => match answer {
-            ApprovalAnswer::AllowOnce => json!({ "action": "accept", "content": {} }),
-            ApprovalAnswer::AllowForSession => {
-                json!({ "action": "accept", "content": {}, "_meta": { "persist": "session" } })
-            }
-            ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => json!({ "action": "decline" }),
-        },
-        // There is no person to answer it yet.
-        "item/tool/requestUserInput" => json!({ "answers": {} }),
-        _ => return None,
-    })
+        self.stage = CodexStage::Compacting(Interrupting::No);
+        Sent::Awaiting(self.ask("thread/compact/start", &json!({ "threadId": self.thread }), out))
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,97 @@
-//! Notifications that stand for themselves: limits, states, diffs and MCP servers.
+//! The settings of a thread, and notifications that stand for themselves: limits, states, diffs and MCP servers.
 
 use bowline_protocol::kinds::{
-    DiffAvailable, LimitReported, LimitState, McpServerStatus, McpState, SessionState, SessionStateChanged,
+    DiffAvailable, LimitReported, LimitState, McpServerStatus, McpState, ModelChanged, OptionState,
+    OptionsChanged, SessionState, SessionStateChanged,
 };
-use bowline_protocol::{Excerpt, Kind, Timestamp};
+use bowline_protocol::{Excerpt, Kind, PermissionMode, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::client::Policy;
 use super::wire::part;
 use crate::dialect::Output;
 use crate::dialects::loose_json::{List, LooseText, Maybe, Number};
+
+/// The settings of the session's thread, as the server last reported them.
+#[derive(Debug, Default)]
+pub(super) struct ThreadSettings {
+    model: Option<String>,
+    effort: Option<String>,
+    permission: Option<String>,
+}
+
+impl ThreadSettings {
+    /// Reads the answer that opens a thread, or the settings of a thread.
+    pub(super) fn of(raw: Option<&RawValue>) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Settings<'a> {
+            #[serde(borrow)]
+            model: LooseText<'a>,
+            #[serde(borrow)]
+            effort: LooseText<'a>,
+            #[serde(borrow)]
+            reasoning_effort: LooseText<'a>,
+            #[serde(borrow)]
+            approval_policy: Option<&'a RawValue>,
+            #[serde(borrow, alias = "sandboxPolicy")]
+            sandbox: Maybe<SandboxType<'a>>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct SandboxType<'a> {
+            #[serde(borrow, rename = "type")]
+            type_name: LooseText<'a>,
+        }
+        let settings = part::<Maybe<Settings<'_>>>(raw).0.unwrap_or_default();
+        let asks = part::<LooseText<'_>>(settings.approval_policy).owned();
+        let sandbox = settings.sandbox.0.and_then(|sandbox| sandbox.type_name.owned());
+        Self {
+            model: settings.model.owned(),
+            effort: settings.effort.owned().or(settings.reasoning_effort.owned()),
+            permission: asks.zip(sandbox).map(|(asks, sandbox)| permission(&asks, &sandbox)),
+        }
+    }
+
+    /// Handles the current settings, and emits those that changed.
+    pub(super) fn updated(&mut self, raw: Option<&RawValue>, out: &mut Output<'_>) {
+        out.quiet();
+        let before = std::mem::replace(self, Self::of(raw));
+        let pairs = [
+            ("model", &before.model, &self.model),
+            ("effort", &before.effort, &self.effort),
+            ("permission", &before.permission, &self.permission),
+        ];
+        let changed = pairs.into_iter().filter(|(_, before, now)| before != now);
+        let option = |(id, _, now): (&str, &Option<String>, &Option<String>)| OptionState {
+            id: id.to_owned(),
+            choices: Vec::new(),
+            current: now.clone(),
+        };
+        let options: Vec<OptionState> = changed.map(option).collect();
+        if let Some(model) = self.model.clone().filter(|_| before.model != self.model) {
+            out.emit(Kind::ModelChanged(ModelChanged { model, reason: None }));
+        }
+        if !options.is_empty() {
+            out.emit(Kind::OptionsChanged(OptionsChanged { options }));
+        }
+    }
+}
+
+/// Returns the permission mode that these settings are, or both as they are.
+fn permission(asks: &str, sandbox: &str) -> String {
+    let modes = [
+        (PermissionMode::Read, "read"),
+        (PermissionMode::Ask, "ask"),
+        (PermissionMode::Edit, "edit"),
+        (PermissionMode::Yolo, "yolo"),
+    ];
+    let is = |mode: PermissionMode| Policy::of(mode).asks == asks && Policy::of(mode).told == sandbox;
+    let mode = modes.into_iter().find(|(mode, _)| is(*mode));
+    mode.map_or_else(|| format!("{asks}, {sandbox}"), |(_, name)| name.to_owned())
+}
 
 /// Tells the state of every limit that is given.
 pub(super) fn limits(raw: Option<&RawValue>, out: &mut Output<'_>) {

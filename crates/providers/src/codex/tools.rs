@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use bowline_protocol::kinds::{
-    Level, Notice, Status, ToolFinished, ToolKind, ToolOwner, ToolStarted, ToolStatus, UserOrigin,
+    CompactTrigger, Level, Notice, Status, ToolFinished, ToolKind, ToolOwner, ToolStarted, ToolStatus,
+    UserOrigin,
 };
 use bowline_protocol::{Excerpt, Json, Kind, ToolId};
 
@@ -51,6 +52,10 @@ pub(super) struct CodexToolCalls {
     uses: BTreeMap<u64, u32>,
     /// Which call made each thread of a sub-agent.
     spawned: BTreeMap<Box<str>, ToolId>,
+    /// The ids of the calls that the session's own thread began in this turn.
+    begun: Vec<Box<str>>,
+    /// Whether the client ordered a compaction, which is a turn without a prompt.
+    pub(super) compaction_ordered: bool,
 }
 
 /// A call that begins.
@@ -108,7 +113,7 @@ impl CodexToolCalls {
                 CodexToolStep::Updated => out.quiet(),
                 CodexToolStep::Completed => {
                     out.emit(Kind::Status(Status { status: None }));
-                    out.emit(compacted());
+                    out.emit(compacted(self.compaction()));
                 }
             },
             "userMessage" | "user_message" => match step {
@@ -174,6 +179,9 @@ impl CodexToolCalls {
     fn begin(&mut self, id: &str, call: CodexToolCall<'_>, parent: Option<&ToolId>, out: &mut Output<'_>) {
         let name = self.name(id);
         self.open.insert(id.into(), name.clone());
+        if parent.is_none() && self.begun.len() < REMEMBERED {
+            self.begun.push(id.into());
+        }
         let (input, input_head) = match call.input {
             Some(input) if input.as_str().len() > Excerpt::LIMIT => (None, Some(Excerpt::of(input.as_str()))),
             input => (input, None),
@@ -203,6 +211,23 @@ impl CodexToolCalls {
             let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
             out.emit(Kind::ToolFinished(ToolFinished { id, status, output, exit_code }));
         }
+    }
+
+    /// Returns the reason of a compaction that happens now.
+    pub(super) fn compaction(&self) -> CompactTrigger {
+        if self.compaction_ordered { CompactTrigger::Manual } else { CompactTrigger::Auto }
+    }
+
+    /// The turn was interrupted: Codex stops its tools and reports no end of them (0.166.0).
+    pub(super) fn interrupted(&mut self, out: &mut Output<'_>) {
+        for id in std::mem::take(&mut self.begun) {
+            self.finish(&id, ToolStatus::Cancelled, None, None, out);
+        }
+    }
+
+    /// A turn begins.
+    pub(super) fn turn(&mut self) {
+        self.begun.clear();
     }
 
     /// Returns the call that runs under an id of Codex's.

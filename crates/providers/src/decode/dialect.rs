@@ -194,4 +194,7 @@ pub struct ClientOutput {
     pub acknowledged: Vec<Acknowledgement>,
     /// Steers that the agent has read.
     pub read: Vec<PromptId>,
+    /// Steers that the agent will not read any more: their turn ended first. An acknowledgement that is still awaited does not
+    /// come. Each steer ends once: rejected, taken back, read or lost.
+    pub lost: Vec<PromptId>,
 }

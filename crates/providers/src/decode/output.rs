@@ -6,7 +6,7 @@ use bowline_protocol::kinds::{
     Level, Notice, StopReason, TextDelta, ThinkingDelta, Unrecognized, UnrecognizedReason, UserMessage,
     UserOrigin,
 };
-use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, QuestionId, RawSpan, ToolId};
+use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, PromptId, QuestionId, RawSpan, ToolId};
 
 use super::End;
 use super::decision::DecisionRequest;
@@ -240,6 +240,11 @@ impl Output<'_> {
     pub(crate) fn prompt_read(&mut self, prompt: &HostPrompt) {
         self.turns.prompt(&prompt.text, self.drafts);
         self.stdin.read.push(prompt.id.clone());
+    }
+
+    /// Reports that the agent will not read a prompt that was sent with [`Dialect::steer`]: the turn is over.
+    pub(crate) fn prompt_lost(&mut self, prompt: &PromptId) {
+        self.stdin.lost.push(prompt.clone());
     }
 
     /// Closes the program's standard input after the bytes so far.

@@ -1,13 +1,15 @@
 //! The client against app servers that were recorded, and against some that the tests play.
 
 use bowline_protocol::kinds::{Outcome, ToolStatus};
-use bowline_protocol::{Attachment, Decision, Kind, PermissionMode, Timestamp};
+use bowline_protocol::{ApprovalCategory, Attachment, Decision, Kind, PermissionMode, Risk, Timestamp};
 
 use super::*;
 use crate::decode::{Decoder, End};
 use crate::dialect::{ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
+
+mod live;
 
 const ASK: &str = include_str!("../../../../../fixtures/codex/0.166.0/appserver-ask/transcript.jsonl");
 const GO_ON: &str =

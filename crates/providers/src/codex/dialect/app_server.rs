@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::approvals::OpenApprovals;
 use super::super::messages::stream::{MessageStream, RAW_THOUGHT};
-use super::super::session::{diff, index, limits, server_status, state};
+use super::super::session::{ThreadSettings, diff, index, limits, server_status, state};
 use super::super::stderr::CodexStderr;
 use super::super::tools::parts;
 use super::super::tools::{CodexToolCall, CodexToolCalls, CodexToolStep};
@@ -56,6 +56,7 @@ pub(crate) struct AppServer {
     pub(crate) error: Option<String>,
     pub(crate) retrying: Option<Retrying>,
     pub(crate) stderr: CodexStderr,
+    pub(crate) settings: ThreadSettings,
     /// The first version of the protocol. The second repeats all of it, and after its first message only it is read.
     pub(crate) first: (Legacy, ExecState),
     pub(crate) second: bool,
@@ -103,6 +104,7 @@ impl AppServer {
                 // `sendUserMessage` and `sendUserTurn` are the names of the protocol's first version.
                 self.prompted |=
                     matches!(method, "turn/start" | "review/start" | "sendUserMessage" | "sendUserTurn");
+                self.calls.compaction_ordered |= method == "thread/compact/start";
                 if self.sent.len() < LONGEST {
                     self.sent.insert(id.get().into(), method.into());
                 }
@@ -153,6 +155,7 @@ impl AppServer {
                     self.thread = started.thread.0.and_then(|thread| thread.id.owned());
                     // A fork inherits the token counts of its origin (0.166.0).
                     self.branch = method == Some("thread/fork");
+                    self.settings = ThreadSettings::of(rpc.result);
                     self.second = true;
                     out.emit(session);
                 }
@@ -241,7 +244,10 @@ impl AppServer {
                 None => out.quiet(),
             },
             "thread/tokenUsage/updated" => self.usage(params.token_usage, parent, out),
-            "thread/compacted" => out.emit(parts::compacted()),
+            "thread/settings/updated" if parent.is_none() => {
+                self.settings.updated(params.thread_settings, out);
+            }
+            "thread/compacted" => out.emit(parts::compacted(self.calls.compaction())),
             "account/rateLimits/updated" => limits(params.rate_limits, out),
             "error" => self.error(params, parent, out),
             "serverRequest/resolved" => {
@@ -331,6 +337,7 @@ fn is_aside(method: &str) -> bool {
         "thread/goal/updated",
         "thread/name/updated",
         "thread/queue/changed",
+        "thread/readState/changed",
         "thread/reverted",
         "thread/settings/updated",
         "thread/unarchived",

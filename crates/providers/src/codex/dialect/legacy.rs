@@ -152,7 +152,7 @@ impl Legacy {
             "user_message" => out.user(UserOrigin::Replayed, msg.message.or_empty(), None),
             "turn_diff" => out.emit(session::diff(msg.unified_diff.or_empty())),
             "plan_update" => parts::plan(msg.plan, out),
-            "context_compacted" => out.emit(parts::compacted()),
+            "context_compacted" => out.emit(parts::compacted(bowline_protocol::kinds::CompactTrigger::Auto)),
             "model_reroute" => {
                 let model = msg.to_model.or_empty().to_owned();
                 out.emit(Kind::ModelChanged(ModelChanged { model, reason: msg.reason.owned() }));

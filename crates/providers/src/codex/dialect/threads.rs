@@ -52,9 +52,11 @@ impl AppServer {
         }
         // A turn that never got its end is closed here, or its text and error would count for this one.
         self.close();
+        self.calls.turn();
         self.turn = ending::TurnProgress::Open;
         let native_turn = params.turn.0.as_ref().and_then(|turn| turn.id.owned());
-        out.emit(Kind::TurnStarted(TurnStarted { origin: TurnOrigin::Prompt, native_turn }));
+        let origin = if self.calls.compaction_ordered { TurnOrigin::Agent } else { TurnOrigin::Prompt };
+        out.emit(Kind::TurnStarted(TurnStarted { origin, native_turn }));
     }
 
     pub(crate) fn turn_completed(
@@ -77,8 +79,12 @@ impl AppServer {
         // Before `close`, which clears it.
         let told = self.error.take();
         self.close();
+        self.calls.compaction_ordered = false;
         match turn.status.or_empty() {
-            "interrupted" => out.cancelled(),
+            "interrupted" => {
+                self.calls.interrupted(out);
+                out.cancelled();
+            }
             "failed" => {
                 let error = part::<Maybe<TurnError<'_>>>(turn.error).0;
                 let words = || {
@@ -141,6 +147,12 @@ impl AppServer {
             }
             ("agentMessage" | "plan" | "reasoning", CodexToolStep::Started | CodexToolStep::Updated) => {
                 out.quiet()
+            }
+            ("userMessage", CodexToolStep::Started) => {
+                out.quiet();
+                if parent.is_none() {
+                    self.stream.cut_off(out);
+                }
             }
             _ => match self.calls.item(step, item, parent, out) {
                 Was::Tool if step == CodexToolStep::Completed => {

@@ -127,6 +127,16 @@ impl MessageStream {
         self.repeatable.append(&mut self.told);
     }
 
+    /// A message of the user joins the turn: the answer so far has no end of its own (0.166.0) and begins anew.
+    pub(crate) fn cut_off(&mut self, out: &mut Output<'_>) {
+        for (_, OpenMessage { message, said, .. }) in self.open.extract_if(.., |_, open| !open.foreign) {
+            if said {
+                let phase = Phase::Commentary;
+                out.emit(Kind::MessageFinished(MessageFinished { message, phase, model: None }));
+            }
+        }
+    }
+
     /// A tool ended: the next request has the messages before it in its history.
     pub(crate) fn tool_ended(&mut self) {
         self.told.clear();

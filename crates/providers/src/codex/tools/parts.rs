@@ -201,8 +201,7 @@ pub(crate) fn touched(files: Vec<TouchedFile>, out: &mut Output<'_>) {
 }
 
 /// The conversation was shortened. Codex reports neither by how much nor on whose request.
-pub(crate) fn compacted() -> Kind {
-    let trigger = CompactTrigger::Auto;
+pub(crate) fn compacted(trigger: CompactTrigger) -> Kind {
     Kind::ContextCompacted(ContextCompacted { trigger, tokens_before: None, tokens_after: None })
 }
 

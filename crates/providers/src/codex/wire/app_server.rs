@@ -115,6 +115,10 @@ pub(crate) struct Rest<'a> {
     #[serde(borrow)]
     pub(crate) server_name: LooseText<'a>,
     #[serde(borrow)]
+    pub(crate) requested_schema: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) thread_settings: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(crate) questions: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) call_id: LooseText<'a>,

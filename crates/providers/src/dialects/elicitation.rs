@@ -1,0 +1,102 @@
+//! MCP elicitation: a form that an MCP server wants filled in. Codex and ACP agents pass it on in the same shape.
+//!
+//! A form is one question. The answers go to its fields in the alphabetical order of their names, because a JSON object has no
+//! order.
+
+use serde_json::{Map, Value};
+
+/// The maximum number of fields and choices that are read.
+const LIMIT: usize = 64;
+
+/// Returns the text of the question. If the form has several fields, their names follow in the order of the answers.
+pub(crate) fn text(message: &str, schema: &Value) -> String {
+    let names: Vec<&str> = fields(schema).map(|(name, _)| name.as_str()).collect();
+    if names.len() > 1 { format!("{message}\n({})", names.join(", ")) } else { message.to_owned() }
+}
+
+/// Returns the choices, and whether several may be taken. Only a form with one field has choices that can be shown as such.
+pub(crate) fn choices(schema: &Value) -> (Vec<String>, bool) {
+    let Some(field) = only_field(schema) else { return (Vec::new(), false) };
+    let list = ["/enum", "/items/enum"].iter().find_map(|path| field.pointer(path)?.as_array());
+    let choices = list.into_iter().flatten().take(LIMIT).map(plain).collect();
+    (choices, field.get("items").is_some())
+}
+
+/// Returns the content of the form with these answers. Fields behind the last answer are left out.
+pub(crate) fn content(schema: &Value, answers: &[String]) -> Value {
+    if let Some(field) = only_field(schema).filter(|field| field.get("items").is_some()) {
+        let values = answers.iter().map(|answer| value(field.get("items").unwrap_or(&Value::Null), answer));
+        let name = fields(schema).map(|(name, _)| name.clone());
+        return Value::Object(name.map(|name| (name, values.clone().collect())).collect());
+    }
+    let filled =
+        fields(schema).zip(answers).map(|((name, field), answer)| (name.clone(), value(field, answer)));
+    Value::Object(filled.collect::<Map<_, _>>())
+}
+
+/// Reads the answers in the response to a form: none if it was declined.
+pub(crate) fn answers(response: &Value) -> Vec<String> {
+    let accepted = response.get("action").and_then(Value::as_str) == Some("accept");
+    let content = response.get("content").and_then(Value::as_object).filter(|_| accepted);
+    let values = content.into_iter().flat_map(Map::values);
+    let flat = values.flat_map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+    flat.take(LIMIT).map(plain).collect()
+}
+
+fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten().take(LIMIT)
+}
+
+fn only_field(schema: &Value) -> Option<&Value> {
+    let mut fields = fields(schema);
+    let (_, field) = fields.next()?;
+    fields.next().is_none().then_some(field)
+}
+
+/// Writes an answer in the type of its field. If it does not have that type, it stays text, and the server rejects it.
+fn value(field: &Value, answer: &str) -> Value {
+    let read = match field.get("type").and_then(Value::as_str) {
+        Some("boolean" | "integer" | "number") => serde_json::from_str::<Value>(answer).ok(),
+        Some(_) | None => None,
+    };
+    read.filter(|value| value.is_boolean() || value.is_number()).unwrap_or_else(|| answer.into())
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_fill_the_fields_in_their_order_and_type() {
+        let schema = json!({ "type": "object", "properties": {
+            "size": { "type": "integer" }, "colour": { "type": "string" }, "dry": { "type": "boolean" },
+        } });
+        assert_eq!(text("Which?", &schema), "Which?\n(colour, dry, size)");
+        assert_eq!(choices(&schema), (vec![], false));
+        let given = ["7", "true", "7"].map(str::to_owned);
+        assert_eq!(content(&schema, &given), json!({ "colour": "7", "dry": true, "size": 7 }));
+        assert_eq!(content(&schema, &given[..1]), json!({ "colour": "7" }));
+        let wrong = ["red", "perhaps"].map(str::to_owned);
+        assert_eq!(content(&schema, &wrong), json!({ "colour": "red", "dry": "perhaps" }));
+    }
+
+    #[test]
+    fn a_form_with_one_field_has_choices() {
+        let one = json!({ "properties": { "colour": { "type": "string", "enum": ["red", "blue"] } } });
+        assert_eq!(choices(&one), (vec!["red".to_owned(), "blue".to_owned()], false));
+        assert_eq!(text("Which?", &one), "Which?");
+        let many = json!({ "properties": { "sizes": { "type": "array", "items": { "type": "integer", "enum": [1, 2] } } } });
+        assert_eq!(choices(&many), (vec!["1".to_owned(), "2".to_owned()], true));
+        let filled = content(&many, &["1".to_owned(), "2".to_owned()]);
+        assert_eq!(filled, json!({ "sizes": [1, 2] }));
+        assert_eq!(answers(&json!({ "action": "accept", "content": filled })), ["1", "2"]);
+        assert!(answers(&json!({ "action": "decline", "content": null })).is_empty());
+        assert_eq!(content(&Value::Null, &[]), json!({}));
+    }
+}
