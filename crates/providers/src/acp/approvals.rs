@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::wire::AcpToolCall;
 use crate::dialect::Output;
+use crate::dialects::elicitation;
 
 /// The maximum number of reported answers of one request.
 const OPTIONS: usize = 64;
@@ -122,35 +123,33 @@ pub(crate) fn allows(decision: Decision) -> bool {
 
 /// Tells a question to the user.
 pub(crate) fn question_asked(id: &RawValue, params: &Value, out: &mut Output<'_>) {
-    let fields = params.pointer("/requestedSchema/properties").and_then(Value::as_object);
-    // Only a form with one field has choices that can be told as such.
-    let field = fields.filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
-    let list = |field: &Value| {
-        ["/enum", "/items/enum"].iter().find_map(|path| field.pointer(path)?.as_array().cloned())
-    };
-    let choices = field.and_then(list).unwrap_or_default();
+    let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let (choices, several) = elicitation::choices(schema);
     out.emit(Kind::QuestionAsked(QuestionAsked {
-        id: QuestionId::from(id.get().trim_matches('"')),
-        text: Excerpt::of(params.get("message").and_then(Value::as_str).unwrap_or_default()).text,
-        choices: choices.iter().take(OPTIONS).map(plain).collect(),
-        several: field.is_some_and(|field| field.get("items").is_some()),
+        id: question(id.get()),
+        text: Excerpt::of(&elicitation::text(message, schema)).text,
+        choices,
+        several,
     }));
 }
 
 /// Tells the answer to a question.
 pub(crate) fn question_answered(id: &str, result: &Value, out: &mut Output<'_>) {
-    let accepted = result.get("action").and_then(Value::as_str) == Some("accept");
-    let content = result.get("content").and_then(Value::as_object).filter(|_| accepted);
-    let answers = content.into_iter().flat_map(|content| content.values()).take(OPTIONS).map(plain).collect();
-    out.emit(Kind::QuestionAnswered(QuestionAnswered {
-        id: QuestionId::from(id.trim_matches('"')),
-        answers,
-    }));
+    let answers = elicitation::answers(result);
+    out.emit(Kind::QuestionAnswered(QuestionAnswered { id: question(id), answers }));
 }
 
-fn plain(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Excerpt::with_limit(&text, 4096).text
+/// Makes the id of a question of the id of its request.
+pub(crate) fn question(id: &str) -> QuestionId {
+    QuestionId::from(id.trim_matches('"'))
+}
+
+/// Returns whether an answer that allows always is for the session only. Gemini CLI and Qwen Code have some that by their names
+/// outlive it (0.24.4).
+pub(crate) fn lasts_for_the_session(option: &ApprovalOption) -> bool {
+    const OUTLIVE: &[&str] = &["proceed_always_project", "proceed_always_user", "proceed_always_and_save"];
+    option.effect == OptionEffect::AllowAlways && !OUTLIVE.contains(&option.id.as_str())
 }
 
 /// Makes the id of an approval of the id of its request.

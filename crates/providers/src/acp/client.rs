@@ -9,26 +9,29 @@
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
 pub(super) mod choices;
+mod parameters;
+mod requests;
+mod steering;
 
 use std::collections::VecDeque;
 
-use bowline_protocol::{ApprovalId, ApprovalOption, Attachment, McpServer, Resume};
+use bowline_protocol::{ApprovalId, PermissionMode, PromptId, QuestionId, Resume};
 use serde_json::{Value, json};
 
 use self::choices::SettingChoice;
+pub(super) use self::parameters::introduction;
+use self::parameters::{ImageForm, PROTOCOL, server};
+use self::requests::{OpenRequests, cancelled};
+use self::steering::{HeldMessages, SteeringMethod};
 use super::approvals;
 use super::dialect::{Acp, each_message};
 use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{ApprovalAnswer, Dialect, HostPrompt, Input, Output, Sent};
+use crate::dialect::{AckToken, ApprovalAnswer, Dialect, HostPrompt, Input, Output, QuestionReply, Sent};
 use crate::failure::Report;
-use crate::invocation::image_type;
 use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
-
-/// The version of the protocol that is spoken.
-const PROTOCOL: u64 = 1;
 
 /// Talks to an agent about one session.
 #[derive(Debug)]
@@ -38,26 +41,21 @@ pub(crate) struct AcpClient {
     stage: AcpStage,
     /// Numbers what we ask, and writes the lines.
     peer: Peer,
-    /// The number of the last request.
+    /// The number of the request that the stage waits for.
     last: u64,
+    /// Orders that the agent acknowledges by a response, by the numbers of their requests.
+    unanswered: Vec<(u64, AckToken)>,
+    /// The last token.
+    tokens: u64,
     session: String,
-    takes_images: bool,
+    steering: SteeringMethod,
+    held: HeldMessages,
+    images: ImageForm,
     /// The known tools: a permission request need not repeat what the tool does.
     calls: ToolTargets,
-    /// Permissions that wait for a decision.
-    open: Vec<OpenPermission>,
+    /// Requests of the agent that wait for the caller.
+    open: OpenRequests,
 }
-
-/// A permission request that waits for a decision.
-#[derive(Debug)]
-struct OpenPermission {
-    approval: ApprovalId,
-    id: Value,
-    options: Vec<ApprovalOption>,
-}
-
-/// How many permissions may wait for a decision. More are denied at once, so that an agent cannot fill the memory.
-const OPEN_AT_MOST: usize = 1024;
 
 /// How far we are. All but `Ready` and `Over` wait for the answer to [`AcpClient::last`].
 #[derive(Debug)]
@@ -68,6 +66,8 @@ enum AcpStage {
     /// The session is open, and no prompt runs.
     Ready,
     Asking,
+    /// A prompt runs, and the agent was asked to stop it.
+    Cancelling,
     Over,
 }
 
@@ -80,10 +80,14 @@ impl AcpClient {
             stage: AcpStage::Introducing,
             peer: Peer::new(RpcVersionField::Written),
             last: 0,
+            unanswered: Vec::new(),
+            tokens: 0,
             session,
-            takes_images: false,
+            steering: SteeringMethod::None,
+            held: HeldMessages::default(),
+            images: ImageForm::Links,
             calls: ToolTargets::default(),
-            open: Vec::new(),
+            open: OpenRequests::default(),
         }
     }
 
@@ -97,6 +101,20 @@ impl AcpClient {
         let (last, line) = self.peer.call(method, params);
         self.last = last;
         self.say(&line, out);
+    }
+
+    /// Sends an order that the agent acknowledges by its response.
+    fn order(&mut self, method: &str, params: &Value, out: &mut Output<'_>) -> Sent {
+        let (number, line) = self.peer.call(method, params);
+        let token = self.token();
+        self.unanswered.push((number, token));
+        self.say(&line, out);
+        Sent::Awaiting(token)
+    }
+
+    fn token(&mut self) -> AckToken {
+        self.tokens += 1;
+        AckToken(self.tokens)
     }
 
     fn say(&mut self, line: &[u8], out: &mut Output<'_>) {
@@ -113,13 +131,14 @@ impl AcpClient {
             }
             (Some("$/cancel_request"), None) => {
                 let id = tree(message.params).get("requestId").cloned();
-                self.open.retain(|open| Some(&open.id) != id.as_ref());
+                self.open.withdrawn(id.as_ref());
             }
             (Some(_), None) => {
                 if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
                     self.calls.hear(tree(Some(update)).get("update").unwrap_or(&Value::Null));
                 }
             }
+            (None, Some(id)) if self.is_unanswered(id.get()) => self.acknowledged(id.get(), message, out),
             // Only the last request moves the stages. Agents number their own requests from 0, so ids of the two sides overlap.
             (None, Some(id)) if id.get() == self.last.to_string() => {
                 let outcome = match message.error {
@@ -130,6 +149,27 @@ impl AcpClient {
             }
             (None, Some(_) | None) => {}
         }
+    }
+
+    fn is_unanswered(&self, id: &str) -> bool {
+        self.unanswered.iter().any(|(number, _)| number.to_string() == id)
+    }
+
+    /// Passes on the acknowledgement of an order.
+    fn acknowledged(&mut self, id: &str, message: &AcpMessage<'_>, out: &mut Output<'_>) {
+        let Some(place) = self.unanswered.iter().position(|(number, _)| number.to_string() == id) else {
+            return;
+        };
+        let (_, token) = self.unanswered.remove(place);
+        let result = match message.error {
+            Some(error) => Err(AcpProblem::read(&tree(Some(error))).text().to_owned()),
+            // The answer to a message that came too late.
+            None if tree(message.result).get("outcome") == Some(&json!("promptRequired")) => {
+                Err("no prompt is running".to_owned())
+            }
+            None => Ok(()),
+        };
+        out.acknowledged(token, result);
     }
 
     /// Continues after a response. The reader reports the agent's refusals, except for choices.
@@ -158,7 +198,12 @@ impl AcpClient {
             (AcpStage::Choosing(rest), Ok(_)) => self.choose(rest, out),
             (AcpStage::Choosing(_), Err(problem)) => self.give_up(&problem.report(None), out),
             (AcpStage::Introducing | AcpStage::Opening, Err(_)) => out.hang_up(),
-            (AcpStage::Asking | AcpStage::Ready, _) => self.stage = AcpStage::Ready,
+            (AcpStage::Asking | AcpStage::Cancelling | AcpStage::Ready, _) => {
+                self.stage = AcpStage::Ready;
+                self.held.lose(out);
+                // The reader has reported their end.
+                self.cancel_requests(out);
+            }
             (AcpStage::Over, _) => {}
         }
     }
@@ -180,7 +225,10 @@ impl AcpClient {
         };
         let loads = agent.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
         let images = agent.pointer("/agentCapabilities/promptCapabilities/image");
-        self.takes_images = images.and_then(Value::as_bool) == Some(true);
+        if images.and_then(Value::as_bool) == Some(true) {
+            self.images = ImageForm::Contents;
+        }
+        self.steering = SteeringMethod::of(agent);
         let (method, id) = match &self.talk.resume {
             None => ("session/new", None),
             // Without the old conversation, where that can be had.
@@ -219,23 +267,6 @@ impl AcpClient {
         self.ask(method, &params, out);
     }
 
-    /// Writes a file that goes with the prompt: an image where the agent takes one, else a link, which every agent has to
-    /// understand.
-    fn attached(&self, prompt: &HostPrompt, file: &Attachment) -> Value {
-        if let (Some(bytes), Some(kind), true) =
-            (prompt.images.get(&file.path), image_type(file), self.takes_images)
-        {
-            return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
-        }
-        let name = file.path.rsplit('/').next().unwrap_or(&file.path);
-        let uri = format!("file://{}", self.talk.absolute(&file.path));
-        let mut link = json!({ "type": "resource_link", "uri": uri, "name": name });
-        if let Some(kind) = &file.media_type {
-            link["mimeType"] = json!(kind);
-        }
-        link
-    }
-
     /// Handles a request of the agent: a permission waits for a decision, all else is answered at once.
     fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut Output<'_>) {
         let line = match method {
@@ -243,18 +274,47 @@ impl AcpClient {
                 let call = params.get("toolCall").unwrap_or(&Value::Null);
                 self.calls.hear(call);
                 let options = approvals::options(params.get("options").unwrap_or(&Value::Null));
-                if self.open.len() < OPEN_AT_MOST {
+                if !self.open.is_full() {
                     let request = self.calls.of(call).request(&id, &options);
-                    self.open.push(OpenPermission { approval: request.approval.clone(), id, options });
+                    self.open.add_permission(request.approval.clone(), id, options);
                     return out.awaits_decision(request);
                 }
                 self.peer.answer(&id, &choices::response(&options, &ApprovalAnswer::DENY))
             }
-            // There is no person to answer it yet.
+            "elicitation/create" if self.talk.answers_questions && !self.open.is_full() => {
+                let question = approvals::question(&id.to_string());
+                let schema = params.get("requestedSchema").cloned().unwrap_or_default();
+                self.open.add_form(question.clone(), id, schema);
+                return out.awaits_reply(question);
+            }
             "elicitation/create" => self.peer.answer(&id, &json!({ "action": "decline" })),
+            "craft/drainMidTurnQueue" => {
+                // A prompt that is being cancelled would not read them.
+                let takes = matches!(self.stage, AcpStage::Asking);
+                let mut nothing = HeldMessages::default();
+                let messages = if takes { self.held.fetch(out) } else { nothing.fetch(out) };
+                self.peer.answer(&id, &messages)
+            }
+            // `fs/*` and `terminal/*` are not offered: see `introduction`.
             _ => self.peer.refuse(&id, UNKNOWN_METHOD, "this client does not support it"),
         };
         self.say(&line, out);
+    }
+
+    /// Answers the open requests of the agent as cancelled. Gemini 0.61.0 ends a cancelled prompt only then.
+    fn cancel_requests(&mut self, out: &mut Output<'_>) {
+        for (id, response) in self.open.cancel() {
+            let line = self.peer.answer(&id, &response);
+            self.say(&line, out);
+        }
+    }
+
+    /// Sends a prompt, which begins a turn.
+    fn begin(&mut self, blocks: &[Value], out: &mut Output<'_>) -> Sent {
+        self.stage = AcpStage::Asking;
+        out.prompts();
+        self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
+        Sent::Done
     }
 
     /// Ends it for a reason of ours.
@@ -273,9 +333,13 @@ impl Dialect for AcpClient {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
         // The reader first, so that a request is reported before our answer to it.
         self.reader.handle(input, out);
-        if let Input::Line(line) = input {
-            // The reader has reported lines that are no message.
-            let _ = each_message(line, |message| self.react(message, out));
+        match input {
+            Input::Line(line) => {
+                // The reader has reported lines that are no message.
+                let _ = each_message(line, |message| self.react(message, out));
+            }
+            Input::Eof(_) => self.held.lose(out),
+            Input::Stderr(_) | Input::Sent(_) => {}
         }
     }
 
@@ -284,72 +348,126 @@ impl Dialect for AcpClient {
         if !matches!(self.stage, AcpStage::Ready) {
             return Sent::Cannot("no session is open, or a prompt runs");
         }
-        let mut blocks = vec![json!({ "type": "text", "text": prompt.text })];
-        blocks.extend(prompt.attachments.iter().map(|file| self.attached(prompt, file)));
-        self.stage = AcpStage::Asking;
-        out.prompts();
-        self.ask("session/prompt", &json!({ "sessionId": self.session, "prompt": blocks }), out);
-        Sent::Done
+        let blocks = parameters::blocks(&self.talk, prompt, self.images);
+        self.begin(&blocks, out)
+    }
+
+    fn steer(&mut self, prompt: &HostPrompt, out: &mut Output<'_>) -> Sent {
+        match (&self.stage, self.steering) {
+            (_, SteeringMethod::None) => Sent::Cannot("this agent takes no messages while a prompt runs"),
+            (AcpStage::Asking, SteeringMethod::Request) => {
+                let params = json!({
+                    "sessionId": self.session,
+                    "prompt": parameters::blocks(&self.talk, prompt, self.images),
+                    // Without it, a message that comes too late begins a turn whose end the agent does not report.
+                    "_meta": { "steering": { "idleBehavior": "promptRequired" } },
+                });
+                out.prompts();
+                self.reader.steering = Some(prompt.clone());
+                self.order("_session/steering", &params, out)
+            }
+            (AcpStage::Asking, SteeringMethod::Fetched) if !prompt.attachments.is_empty() => {
+                Sent::Cannot("files cannot go with a message into the running turn")
+            }
+            (AcpStage::Asking, SteeringMethod::Fetched) if self.held.is_full() => {
+                Sent::Cannot("too many messages wait for the agent")
+            }
+            (AcpStage::Asking, SteeringMethod::Fetched) => {
+                let token = self.token();
+                self.held.hold(token, prompt);
+                Sent::Awaiting(token)
+            }
+            (AcpStage::Cancelling, _) => Sent::Cannot("the turn is being interrupted"),
+            (
+                AcpStage::Introducing
+                | AcpStage::Opening
+                | AcpStage::Choosing(_)
+                | AcpStage::Ready
+                | AcpStage::Over,
+                _,
+            ) => Sent::Cannot("no prompt runs"),
+        }
+    }
+
+    fn take_back(&mut self, prompt: &PromptId, _out: &mut Output<'_>) -> Sent {
+        if self.held.take_back(prompt) {
+            Sent::Done
+        } else {
+            Sent::Cannot("the agent does not give a message back that it has accepted")
+        }
     }
 
     fn interrupt(&mut self, out: &mut Output<'_>) -> Sent {
-        // Without a running prompt, claude-agent-acp 0.99.1 cancels the next one.
-        if !matches!(self.stage, AcpStage::Asking) {
-            return Sent::Cannot("no prompt runs");
+        match self.stage {
+            AcpStage::Asking => {}
+            AcpStage::Cancelling => return Sent::Cannot("the turn is being interrupted"),
+            // Without a running prompt, claude-agent-acp 0.99.1 cancels the next one.
+            AcpStage::Introducing
+            | AcpStage::Opening
+            | AcpStage::Choosing(_)
+            | AcpStage::Ready
+            | AcpStage::Over => return Sent::Cannot("no prompt runs"),
         }
+        self.stage = AcpStage::Cancelling;
         let line = self.peer.notify_of("session/cancel", &json!({ "sessionId": self.session }));
         self.say(&line, out);
+        self.cancel_requests(out);
         Sent::Done
     }
 
     fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
-        let Some(place) = self.open.iter().position(|open| open.approval == *approval) else {
+        let Some((id, mut response)) = self.open.decide(approval, answer) else {
             return Sent::Cannot("the agent no longer waits for it");
         };
-        let OpenPermission { id, options, .. } = self.open.remove(place);
-        let line = self.peer.answer(&id, &choices::response(&options, answer));
+        // It was asked after the interrupt, and the prompt may do nothing more.
+        if matches!(self.stage, AcpStage::Cancelling) {
+            response = cancelled();
+        }
+        let line = self.peer.answer(&id, &response);
         self.say(&line, out);
         Sent::Done
     }
-}
 
-/// Our name, and that we offer neither files nor terminals: the agent has its own.
-pub(super) fn introduction() -> Value {
-    json!({
-        "protocolVersion": PROTOCOL,
-        // Offering `fs` breaks Gemini 0.61.0: it reads a new file through us first, and fails to write it after "not found".
-        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
-        "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
-    })
-}
+    fn reply(&mut self, question: &QuestionId, reply: &QuestionReply, out: &mut Output<'_>) -> Sent {
+        let Some((id, response)) = self.open.reply(question, reply) else {
+            return Sent::Cannot("the agent no longer waits for it");
+        };
+        let line = self.peer.answer(&id, &response);
+        self.say(&line, out);
+        Sent::Done
+    }
 
-fn server(name: &str, server: &McpServer) -> Value {
-    let pairs = |pairs: &std::collections::BTreeMap<String, String>| -> Vec<Value> {
-        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
-    };
-    match server {
-        McpServer::Stdio { command, args, env } => {
-            json!({ "name": name, "command": command, "args": args, "env": pairs(env) })
+    fn set_option(&mut self, option: &str, value: &str, out: &mut Output<'_>) -> Sent {
+        if self.session.is_empty() || matches!(self.stage, AcpStage::Over) {
+            return Sent::Cannot("no session is open");
         }
-        McpServer::Http { url, headers } => {
-            json!({ "type": "http", "name": name, "url": url, "headers": pairs(headers) })
+        let choice = match option {
+            "permission" => match serde_json::from_value::<PermissionMode>(json!(value)) {
+                Ok(mode) => choices::live_mode(mode, &self.reader.options),
+                Err(_) => Err("the permission modes are `read`, `ask`, `edit` and `yolo`"),
+            },
+            _ => self.reader.options.choice(option, value),
+        };
+        match choice {
+            Ok(choice) => {
+                let (method, params) = choice.request(&self.session);
+                self.order(method, &params, out)
+            }
+            Err(why) => Sent::Cannot(why),
         }
     }
-}
 
-/// Writes bytes as base64, as the protocol wants images.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+    fn compact(&mut self, out: &mut Output<'_>) -> Sent {
+        if !matches!(self.stage, AcpStage::Ready) {
+            return Sent::Cannot("no session is open, or a prompt runs");
         }
+        // opencode 1.18.33 has the command and does not list it.
+        let known = self.reader.agent.as_deref() == Some("OpenCode");
+        if !known && !self.reader.offers_compact {
+            return Sent::Cannot("this agent has no command to compact its context");
+        }
+        self.begin(&[json!({ "type": "text", "text": "/compact" })], out)
     }
-    text
 }
 
 #[cfg(test)]

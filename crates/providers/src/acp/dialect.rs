@@ -6,6 +6,7 @@
 pub(super) mod client_lines;
 pub(super) mod prompts;
 pub(super) mod requests;
+pub(super) mod steers;
 pub(super) mod updates;
 
 use std::collections::VecDeque;
@@ -19,13 +20,14 @@ use serde_json::value::RawValue;
 
 use self::prompts::{AcpCost, AcpTurn};
 use self::requests::{AskedRequest, WaitingRequests, Wanted};
+use self::steers::{InjectedMessage, PromptEnd};
 use super::approvals;
 use super::failures::AcpProblem;
 use super::messages::AgentMessages;
 use super::session::Options;
 use super::tools::{AcpToolCalls, AcpToolPlace};
 use super::wire::{self, AcpMessage, AcpPermission, AcpToolCall, tree};
-use crate::dialect::{Dialect, Input, Output};
+use crate::dialect::{Dialect, HostPrompt, Input, Output};
 use crate::lenient;
 
 /// Reads the Agent Client Protocol.
@@ -48,7 +50,14 @@ pub(crate) struct Acp {
     pub(super) replaying: bool,
     /// Whether the client wants the prompt to stop.
     pub(super) cancelling: bool,
+    /// The agent's name and version, as it introduces itself.
+    pub(super) agent: Option<String>,
     pub(super) version: Option<String>,
+    /// Whether the agent offers the command `compact`.
+    pub(super) offers_compact: bool,
+    /// The prompt that our client steers with in the next line. Then the messages that the agent has not read.
+    pub(super) steering: Option<HostPrompt>,
+    pub(super) injected: Vec<InjectedMessage>,
     /// The model that answered last, as far as the agent reports it.
     pub(super) model: Option<String>,
     pub(super) cost: AcpCost,
@@ -69,6 +78,7 @@ impl Dialect for Acp {
                 each_message(line, |message| self.sent(message, out));
             }
             Input::Eof(_) => {
+                self.end_injected(PromptEnd::Stopped, out);
                 // Before the verdict: open permissions belong to the turn that ends.
                 self.settle(out);
                 if self.cancelling && self.prompt.is_some() {
@@ -127,6 +137,7 @@ impl Acp {
                 approvals::question_asked(id, &params(), out);
                 Wanted::Question
             }
+            "craft/drainMidTurnQueue" => Wanted::QueuedMessages,
             // The client's response, or the tool call that they serve, shows their outcome.
             "fs/read_text_file" => Wanted::Read { path: string("path") },
             "fs/write_text_file" => Wanted::Write { path: string("path") },
@@ -205,14 +216,19 @@ impl Acp {
             }
             AskedRequest::Initialize => {
                 out.quiet();
-                self.version =
-                    result.pointer("/agentInfo/version").and_then(Value::as_str).map(str::to_owned);
+                let told = |what: &str| result.pointer(what).and_then(Value::as_str).map(str::to_owned);
+                (self.agent, self.version) = (told("/agentInfo/name"), told("/agentInfo/version"));
             }
             AskedRequest::NewSession { cwd } => self.opened(None, cwd, &result, out),
             AskedRequest::OldSession { wanted, cwd } => self.opened(wanted.as_deref(), cwd, &result, out),
             AskedRequest::SetMode { mode: Some(mode) } => self.options.mode_is(&mode, out),
             AskedRequest::SetModel { model: Some(model) } => self.options.model_is(&model, out),
             AskedRequest::SetOption => self.options.updated(&result, out),
+            AskedRequest::Steer(message) => match result.get("outcome").and_then(Value::as_str) {
+                // The prompt is over, and the agent did nothing with the message.
+                Some("promptRequired") => out.quiet(),
+                Some(_) | None => self.injected(message, out),
+            },
             // Lists, logins and the like: they change nothing in the session.
             AskedRequest::Authenticate
             | AskedRequest::SetMode { .. }
@@ -250,6 +266,7 @@ impl Acp {
                 | AskedRequest::SetMode { .. }
                 | AskedRequest::SetModel { .. }
                 | AskedRequest::SetOption
+                | AskedRequest::Steer(_)
                 | AskedRequest::Other,
             )
             | None => out.notice(Level::Warn, text),
@@ -311,11 +328,23 @@ impl Acp {
         self.calls.end_turn(out);
     }
 
-    /// Something happened. Without a prompt, no event reports its end.
+    /// Work without a prompt is over.
+    pub(super) fn end_outside(&mut self, out: &mut Output<'_>) {
+        if self.prompt.is_none() && self.turn.outside {
+            self.voices.end(out);
+            self.settle(out);
+            self.turn_usage(&Value::Null, out);
+            self.turn = AcpTurn::default();
+            out.completed(None);
+        }
+    }
+
+    /// Something happened. Without a prompt, few agents report its end.
     pub(super) fn outside_of_prompts(&mut self, out: &mut Output<'_>) {
         if self.prompt.is_none() && self.hears_client {
             self.turn.outside = true;
             out.complete_at_eof(None);
+            out.ends_at_prompt();
         }
     }
 }

@@ -94,9 +94,13 @@ impl AgentMessages {
     }
 
     fn finish(&mut self, place: usize, out: &mut Output<'_>) {
+        self.finish_as(place, Phase::Final, out);
+    }
+
+    fn finish_as(&mut self, place: usize, phase: Phase, out: &mut Output<'_>) {
         let voice = self.speaking.remove(place);
         if voice.pieces > 0 {
-            let finished = MessageFinished { message: voice.message, phase: Phase::Final, model: None };
+            let finished = MessageFinished { message: voice.message, phase, model: None };
             out.emit(Kind::MessageFinished(finished));
         }
     }
@@ -105,6 +109,19 @@ impl AgentMessages {
     pub(crate) fn pause(&mut self, parent: Option<&ToolId>, out: &mut Output<'_>) {
         if let Some(place) = self.speaking.iter().position(|voice| voice.parent.as_ref() == parent) {
             self.finish(place, out);
+        }
+    }
+
+    /// Returns whether the agent's current message has this name of its own.
+    pub(crate) fn is_speaking(&self, native: Option<&str>) -> bool {
+        let mut current = self.speaking.iter().filter(|voice| voice.parent.is_none());
+        native.is_some() && current.any(|voice| voice.native.as_deref() == native)
+    }
+
+    /// Ends the agent's message in the middle: it begins anew.
+    pub(crate) fn cut_off(&mut self, out: &mut Output<'_>) {
+        if let Some(place) = self.speaking.iter().position(|voice| voice.parent.is_none()) {
+            self.finish_as(place, Phase::Commentary, out);
         }
     }
 

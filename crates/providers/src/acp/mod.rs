@@ -9,7 +9,7 @@
 //! example of every update that it knows.
 //!
 //! `dialect` reads the messages of both sides: requests and their responses, prompts, which become turns, and the updates of a
-//! session. `session` has its settings. `client` is the other side: a client that chooses the settings and sends one prompt.
+//! session. `session` has its settings. `client` is the other side: it chooses the settings and translates the orders of its caller.
 
 mod account;
 mod approvals;

@@ -6,6 +6,7 @@ use bowline_protocol::Kind;
 use bowline_protocol::kinds::{ModelChanged, OptionState, OptionsAdvertised, OptionsChanged};
 use serde_json::Value;
 
+use super::client::choices::SettingChoice;
 use crate::dialect::Output;
 
 /// How many settings, and how many choices of each, are kept.
@@ -19,6 +20,19 @@ pub(crate) struct Options {
     /// The ids of the settings that choose the model and the mode.
     model_id: Option<String>,
     mode_id: Option<String>,
+    /// The id of the setting that chooses the effort.
+    effort_id: Option<String>,
+    /// Whether the agent lists its modes, and has `session/set_mode`.
+    lists_modes: bool,
+    /// The settings that are configuration options, and whether each is on or off.
+    config: HashMap<String, ConfigForm>,
+}
+
+/// The form of a configuration option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ConfigForm {
+    Select,
+    Switch,
 }
 
 impl Options {
@@ -81,6 +95,39 @@ impl Options {
         self.current(self.mode_id.as_ref()?)
     }
 
+    /// Returns the modes that the agent offers.
+    pub(crate) fn modes(&self) -> &[String] {
+        let mode = self.mode_id.as_ref().and_then(|id| self.known.get(id));
+        mode.map_or(&[], |mode| mode.choices.as_slice())
+    }
+
+    /// Returns the request that makes a choice: `model`, `effort`, `mode`, or a setting by the agent's own id.
+    pub(crate) fn choice(&self, option: &str, value: &str) -> Result<SettingChoice, &'static str> {
+        let id = match option {
+            "model" => self.model_id.as_deref(),
+            "mode" => self.mode_id.as_deref(),
+            "effort" => self.effort_id.as_deref(),
+            other => Some(other),
+        };
+        let Some((id, state)) = id.and_then(|id| self.known.get_key_value(id)) else {
+            return Err("the agent has no such setting");
+        };
+        if !state.choices.iter().any(|choice| choice == value) {
+            return Err("the agent does not offer this value");
+        }
+        let value = value.to_owned();
+        // The list of modes has the same values as the option. The list of models has others: one for each effort (codex-acp 2.6.0).
+        if self.lists_modes && self.mode_id.as_ref() == Some(id) {
+            return Ok(SettingChoice::Mode(value));
+        }
+        match self.config.get(id) {
+            Some(ConfigForm::Switch) => Ok(SettingChoice::Switch { id: id.clone(), value: value == "true" }),
+            Some(ConfigForm::Select) => Ok(SettingChoice::Option { id: id.clone(), value }),
+            None if self.model_id.as_ref() == Some(id) => Ok(SettingChoice::Model(value)),
+            None => Err("the agent has no such setting"),
+        }
+    }
+
     fn current(&self, id: &str) -> Option<String> {
         self.known.get(id)?.current.clone()
     }
@@ -110,14 +157,23 @@ impl Options {
             match option.get("category").and_then(Value::as_str) {
                 Some("mode") => self.mode_id = Some(id.to_owned()),
                 Some("model") => self.model_id = Some(id.to_owned()),
+                Some("thought_level") => self.effort_id = Some(id.to_owned()),
+                Some(_) | None if ["effort", "reasoning_effort"].contains(&id) => {
+                    self.effort_id.get_or_insert_with(|| id.to_owned());
+                }
                 Some(_) | None => {}
             }
             let boolean = option.get("type").and_then(Value::as_str) == Some("boolean");
+            let form = if boolean { ConfigForm::Switch } else { ConfigForm::Select };
+            if self.config.len() < LIMIT {
+                self.config.insert(id.to_owned(), form);
+            }
             let choices = if boolean { vec!["true".to_owned(), "false".to_owned()] } else { choices(option) };
             let current = option.get("currentValue").and_then(plain);
             options.push(OptionState { id: id.to_owned(), choices, current });
         }
         if let Some(modes) = holder.get("modes").filter(|modes| modes.is_object()) {
+            self.lists_modes = true;
             let id = self.mode_id.get_or_insert_with(|| "mode".to_owned()).clone();
             add(&mut options, id, modes, ("availableModes", "id", "currentModeId"));
         }

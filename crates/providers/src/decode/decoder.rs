@@ -238,6 +238,12 @@ impl Decoder {
         self.turns.open_turn()
     }
 
+    /// Returns whether the open turn is work of the agent without a prompt, whose end the agent does not report. Between turns and
+    /// in such a turn the client takes a prompt, which ends the turn ([`Self::prompt`]).
+    pub fn is_open_ended(&self) -> bool {
+        self.turns.is_open_ended()
+    }
+
     /// Returns how many tool calls of the open turn have started and not ended.
     pub fn running_tools(&self) -> usize {
         self.turns.running_tools()

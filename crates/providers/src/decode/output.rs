@@ -192,6 +192,16 @@ impl Output<'_> {
         self.turns.complete_at_eof(stop, self.raw, self.drafts);
     }
 
+    /// Marks the open turn as work of the agent without a prompt. The next prompt ends it, or a verdict before.
+    pub(crate) fn ends_at_prompt(&mut self) {
+        self.turns.ends_at_prompt();
+    }
+
+    /// Ends work without a prompt: a prompt follows.
+    pub(crate) fn close_at_prompt(&mut self) {
+        self.turns.close_at_prompt(self.raw, self.drafts);
+    }
+
     /// Reverts [`Self::complete_at_eof`]: more output follows.
     pub fn incomplete_at_eof(&mut self) {
         self.turns.incomplete_at_eof();

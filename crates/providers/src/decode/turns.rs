@@ -94,6 +94,7 @@ impl TurnTracker {
     /// repetition is dropped.
     pub(crate) fn prompt(&mut self, text: &str, out: &mut Vec<UnnumberedEvent>) {
         let chars = text.chars().count() as u64;
+        self.close_at_prompt(None, out);
         match &mut self.open {
             Some(open) => open.prompt_chars += chars,
             None => {
@@ -108,6 +109,25 @@ impl TurnTracker {
         self.prompt = Some(head.clone());
         let message = UserMessage { origin: UserOrigin::Human, text: head, bytes, parent: None };
         self.append(Source::Bowline, None, Kind::UserMessage(message), out);
+    }
+
+    /// Marks the open turn as work of the agent without a prompt: the program does not report its end.
+    pub(crate) fn ends_at_prompt(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.ends_at_prompt = true;
+        }
+    }
+
+    /// Ends work without a prompt: a prompt follows.
+    pub(crate) fn close_at_prompt(&mut self, raw: Option<RawSpan>, out: &mut Vec<UnnumberedEvent>) {
+        if self.is_open_ended() {
+            self.close(Outcome::Completed, None, None, raw, out);
+        }
+    }
+
+    /// Returns whether the open turn is work without a prompt, whose end is the next prompt.
+    pub(crate) fn is_open_ended(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.ends_at_prompt)
     }
 
     /// Handles an event of the agent.

@@ -3,6 +3,7 @@
 //! A form is one question. The answers go to its fields in the alphabetical order of their names, because a JSON object has no
 //! order.
 
+use bowline_protocol::Excerpt;
 use serde_json::{Map, Value};
 
 /// The maximum number of fields and choices that are read.
@@ -63,7 +64,8 @@ fn value(field: &Value, answer: &str) -> Value {
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Excerpt::with_limit(&text, 4096).text
 }
 
 #[cfg(test)]

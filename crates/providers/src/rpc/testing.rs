@@ -116,6 +116,25 @@ impl PlayedRecording {
         self.listen();
     }
 
+    /// Plays the next line of the agent.
+    pub(crate) fn next_line(&mut self) {
+        let place = self.steps.iter().position(|(from_host, _)| !from_host).expect("a line of the agent");
+        let (_, message) = self.steps.remove(place).unwrap();
+        self.agent(message);
+    }
+
+    /// Plays a line that is not in the recording.
+    pub(crate) fn says(&mut self, message: &Value) {
+        self.decoder.stdout(format!("{message}\n").as_bytes(), &self.now, &mut self.drafts);
+        self.listen();
+    }
+
+    /// Takes the messages of the client that no test has looked at.
+    pub(crate) fn take_sent(&mut self) -> Vec<Value> {
+        self.listen();
+        self.sent.drain(..).collect()
+    }
+
     fn agent(&mut self, mut message: Value) {
         if message.get("method").is_none() {
             // What the client has not asked for is not answered.

@@ -8,12 +8,22 @@ use std::collections::VecDeque;
 use bowline_protocol::{ApprovalOption, Category, Code, OptionEffect, PermissionMode};
 use serde_json::{Value, json};
 
+use super::super::approvals;
+use super::super::session::Options;
 use crate::conversation::Conversation;
 use crate::dialect::ApprovalAnswer;
 use crate::failure::Report;
 
 /// Modes in which nothing is changed, or not without a question.
-const ASKING: &[&str] = &["default", "manual", "ask", "read-only", "readonly"];
+const ASKING: &[&str] = &[
+    "default",
+    "manual",
+    "ask",
+    "read-only",
+    "readonly",
+    // Copilot 1.0.102. In the mode `agent` of codex-acp a model grants the permissions.
+    "https://agentclientprotocol.com/protocol/session-modes#agent",
+];
 
 /// Modes in which files of the project are changed without a question, and the rest is asked for.
 const EDITING: &[&str] =
@@ -24,7 +34,8 @@ const SKIPPING: &[&str] =
     &["bypassPermissions", "yolo", "agent-full-access", "full-access", "danger-full-access"];
 
 /// Modes in which a model or a rule decides instead of a person.
-const DECIDING: &[&str] = &["auto", "agent", "dontAsk"];
+const DECIDING: &[&str] =
+    &["auto", "agent", "dontAsk", "https://agentclientprotocol.com/protocol/session-modes#autopilot"];
 
 /// How many names an error lists.
 const LISTED: usize = 12;
@@ -34,7 +45,15 @@ const LISTED: usize = 12;
 pub(crate) enum SettingChoice {
     Mode(String),
     Model(String),
-    Option { id: String, value: String },
+    Option {
+        id: String,
+        value: String,
+    },
+    /// A setting that is on or off.
+    Switch {
+        id: String,
+        value: bool,
+    },
 }
 
 impl SettingChoice {
@@ -45,6 +64,11 @@ impl SettingChoice {
             Self::Model(model) => ("session/set_model", json!({ "sessionId": session, "modelId": model })),
             Self::Option { id, value } => {
                 ("session/set_config_option", json!({ "sessionId": session, "configId": id, "value": value }))
+            }
+            Self::Switch { id, value } => {
+                let params =
+                    json!({ "sessionId": session, "configId": id, "type": "boolean", "value": value });
+                ("session/set_config_option", params)
             }
         }
     }
@@ -72,7 +96,8 @@ pub(crate) fn of(talk: &Conversation, session: &Value) -> Result<Choices, Report
     Ok(choices)
 }
 
-fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Result<(), Report> {
+/// Returns the mode that fits the permissions best.
+fn fitting(permission: PermissionMode, has: impl Fn(&str) -> bool) -> Option<&'static str> {
     let preferred: &[&[&str]] = match permission {
         // In its own mode for it, or in one that asks: what it asks for is refused.
         PermissionMode::Read => &[&["read-only", "readonly"], ASKING, &["plan"]],
@@ -80,8 +105,23 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
         PermissionMode::Edit => &[EDITING, ASKING],
         PermissionMode::Yolo => &[SKIPPING, EDITING, ASKING],
     };
-    let known = |words: &[&str]| words.iter().find(|word| offer.has(word)).map(|word| (*word).to_owned());
-    if let Some(mode) = preferred.iter().find_map(|words| known(words)) {
+    preferred.iter().find_map(|words| words.iter().copied().find(|word| has(word)))
+}
+
+/// Returns the choice of a permission mode in a running session.
+pub(crate) fn live_mode(
+    permission: PermissionMode,
+    options: &Options,
+) -> Result<SettingChoice, &'static str> {
+    let modes = options.modes();
+    match fitting(permission, |mode| modes.iter().any(|known| known == mode)) {
+        Some(mode) => options.choice("mode", mode),
+        None => Err("the agent has no known mode for these permissions"),
+    }
+}
+
+fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Result<(), Report> {
+    if let Some(mode) = fitting(permission, |mode| offer.has(mode)).map(str::to_owned) {
         if offer.current.as_deref() != Some(mode.as_str()) {
             choices.wanted.push_back(offer.choice(mode));
         }
@@ -126,8 +166,11 @@ pub(crate) fn response(options: &[ApprovalOption], answer: &ApprovalAnswer) -> V
         ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => &[],
     };
     let refusals = &[OptionEffect::RejectOnce, OptionEffect::RejectAlways];
-    let chosen =
-        fitting.iter().chain(refusals).find_map(|effect| options.iter().find(|it| it.effect == *effect));
+    let is = |option: &&ApprovalOption, effect: OptionEffect| {
+        let lasts = effect != OptionEffect::AllowAlways || approvals::lasts_for_the_session(option);
+        option.effect == effect && lasts
+    };
+    let chosen = fitting.iter().chain(refusals).find_map(|effect| options.iter().find(|it| is(it, *effect)));
     let outcome = match chosen {
         Some(option) => json!({ "outcome": "selected", "optionId": option.id }),
         None => json!({ "outcome": "cancelled" }),

@@ -1,13 +1,17 @@
 //! The client against agents that the tests play, line by line.
 
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{ApprovalCategory, Code, Kind, OptionEffect, PermissionMode, Risk, Timestamp};
+use bowline_protocol::{
+    ApprovalCategory, Attachment, Code, Kind, McpServer, OptionEffect, PermissionMode, Risk, Timestamp,
+};
 
 use super::*;
 use crate::decode::{Decoder, End};
 use crate::dialect::{ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
+
+mod live;
 
 /// A client and what it said, with an agent that is played by the test.
 struct Scene {
@@ -59,9 +63,9 @@ impl Scene {
     }
 
     /// Decides the one request that waits, and returns the client's response.
-    fn decides(&mut self, answer: ApprovalAnswer) -> Value {
+    fn decides(&mut self, answer: &ApprovalAnswer) -> Value {
         let request = self.awaited();
-        let sent = self.decoder.decide(&request.approval, &answer, &self.now, &mut self.drafts);
+        let sent = self.decoder.decide(&request.approval, answer, &self.now, &mut self.drafts);
         assert_eq!(sent, Sent::Done);
         self.said()
     }
@@ -194,7 +198,7 @@ fn decisions_are_sent_in_the_ids_of_the_agent() {
         // Its number is the one of our own last request, which means nothing: each side counts for itself.
         let asked = json!({ "id": prompt["id"], "method": "session/request_permission", "params": params });
         scene.agent(&asked);
-        let response = scene.decides(answer.clone());
+        let response = scene.decides(&answer);
         assert_eq!(response["id"], prompt["id"]);
         let chosen = json!({ "outcome": "selected", "optionId": expected });
         assert_eq!(response["result"]["outcome"], chosen, "{answer:?} {options}");
@@ -306,7 +310,7 @@ fn a_turn_that_ends_with_a_refusal_was_cancelled_by_nobody() {
     let options = json!([{ "optionId": "no", "kind": "reject_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
-    scene.decides(ApprovalAnswer::DENY);
+    scene.decides(&ApprovalAnswer::DENY);
     scene.answers(&prompt, &json!({ "stopReason": "cancelled" }));
     assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Policy)));
 }
@@ -318,7 +322,7 @@ fn a_refusal_that_is_not_offered_is_a_cancelled_request() {
     let options = json!([{ "optionId": "go", "kind": "allow_once" }]);
     let params = json!({ "toolCall": { "toolCallId": "t1", "kind": "execute" }, "options": options });
     scene.agent(&json!({ "id": "x", "method": "session/request_permission", "params": params }));
-    let response = scene.decides(ApprovalAnswer::DENY);
+    let response = scene.decides(&ApprovalAnswer::DENY);
     assert_eq!(response["result"]["outcome"], json!({ "outcome": "cancelled" }));
 }
 

@@ -1,7 +1,7 @@
 //! The client's side: its requests are remembered for their responses, and its responses show its decisions.
 
 use bowline_protocol::Excerpt;
-use bowline_protocol::kinds::ToolStatus;
+use bowline_protocol::kinds::{ToolStatus, UserOrigin};
 use serde_json::Value;
 
 use super::super::approvals;
@@ -17,7 +17,10 @@ impl Acp {
         match (message.method.get(), message.id) {
             (Some(method), Some(id)) => {
                 let params = tree(message.params);
-                let asked = AskedRequest::read(method, &params);
+                let mut asked = AskedRequest::read(method, &params);
+                if let AskedRequest::Steer(message) = &mut asked {
+                    message.prompt = self.steering.take();
+                }
                 if matches!(asked, AskedRequest::Prompt) {
                     let text = wire::text_of(params.get("prompt").unwrap_or(&Value::Null));
                     self.prompt_sent(id.get().into(), Excerpt::of(&text).text, out);
@@ -54,13 +57,31 @@ impl Acp {
                 }
             }
             Wanted::Question => approvals::question_answered(id, &result, out),
+            // Our client reports those that it sends itself.
+            Wanted::QueuedMessages if !self.ours => {
+                for text in queued_messages(&result) {
+                    out.user(UserOrigin::Human, &text, None);
+                }
+            }
             Wanted::Read { path } if !failed => tools::read_file(path, out),
             Wanted::Write { path } if !failed => self.calls.wrote(&path, out),
             Wanted::TerminalOutput { terminal } | Wanted::TerminalExit { terminal } => {
                 self.calls.terminal_says(&terminal, &result, out);
             }
             // A file that could not be had shows in the tool call.
-            Wanted::Read { .. } | Wanted::Write { .. } | Wanted::Other => {}
+            Wanted::Read { .. } | Wanted::Write { .. } | Wanted::QueuedMessages | Wanted::Other => {}
         }
+    }
+}
+
+/// Returns the texts that Qwen Code takes from the response to its request. With `items` it ignores `messages` (0.24.4).
+fn queued_messages(result: &Value) -> Vec<String> {
+    let list = |key: &str| result.get(key).and_then(Value::as_array);
+    match (list("items"), list("messages")) {
+        (Some(items), _) => {
+            items.iter().filter_map(|item| Some(wire::text_of(item.get("content")?))).collect()
+        }
+        (None, Some(messages)) => messages.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        (None, None) => Vec::new(),
     }
 }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::super::failures::AcpProblem;
 use super::Acp;
+use super::steers::PromptEnd;
 use crate::dialect::Output;
 use crate::failure::Report;
 use crate::usage;
@@ -54,9 +55,7 @@ impl Acp {
         self.voices.end(out);
         self.settle(out);
         // Work without a prompt has no end of its own: the next prompt ends it.
-        if self.turn.outside {
-            out.completed(None);
-        }
+        out.close_at_prompt();
         self.turn = AcpTurn::default();
         self.cancelling = false;
         self.replaying = false;
@@ -82,11 +81,13 @@ impl Acp {
 
     /// Handles the result of a prompt.
     pub(crate) fn prompt_answered(&mut self, result: &Value, out: &mut Output<'_>) {
+        let stop = result.get("stopReason").and_then(Value::as_str);
+        let is_cancelled = matches!(stop, Some("cancelled" | "canceled"));
+        self.end_injected(if is_cancelled { PromptEnd::Stopped } else { PromptEnd::Answered }, out);
         self.voices.end(out);
         self.settle(out);
         self.turn_usage(result, out);
         let turn = std::mem::take(&mut self.turn);
-        let stop = result.get("stopReason").and_then(Value::as_str);
         match stop {
             // Some end the turn when they may not do what they want; that is no wish of the caller.
             Some("cancelled" | "canceled") if self.ours && turn.refused && !self.cancelling => {
@@ -112,6 +113,7 @@ impl Acp {
 
     /// Handles the error of a prompt.
     pub(crate) fn prompt_failed(&mut self, problem: &AcpProblem, out: &mut Output<'_>) {
+        self.end_injected(PromptEnd::Stopped, out);
         // claude-agent-acp 0.99.0 also streams the error as the agent's text. Take it back before the messages are finished.
         let taken_back = self.voices.take_back(|said| problem.is_about(said), out);
         self.voices.end(out);
@@ -136,7 +138,7 @@ impl Acp {
     }
 
     /// Reports what the turn used: in `usage`, or where Gemini puts it.
-    fn turn_usage(&mut self, result: &Value, out: &mut Output<'_>) {
+    pub(crate) fn turn_usage(&mut self, result: &Value, out: &mut Output<'_>) {
         let places = ["/usage", "/_meta/usage", "/_meta/quota/token_count"];
         let usage = places.iter().find_map(|place| usage::read(result.pointer(place)?));
         let model = result.pointer("/_meta/quota/model_usage/0/model").and_then(Value::as_str);
@@ -145,10 +147,12 @@ impl Acp {
             self.cost.told = now;
             spent
         });
+        // Copilot 1.0.102 adds up all prompts of the process.
+        let basis = if self.agent.as_deref() == Some("Copilot") { Basis::Cumulative } else { Basis::PerTurn };
         match usage {
             Some(usage) => out.emit(Kind::UsageReported(UsageReported {
                 usage,
-                basis: Basis::PerTurn,
+                basis,
                 source: UsageSource::Reported,
                 cost_usd,
                 model: model.map(str::to_owned).or_else(|| self.model.clone()),

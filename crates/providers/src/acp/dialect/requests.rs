@@ -6,6 +6,9 @@ use bowline_protocol::ApprovalOption;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::wire;
+use super::steers::InjectedMessage;
+
 /// How many requests may wait in one direction. Of more, the oldest are forgotten.
 const LIMIT: usize = 1024;
 
@@ -73,6 +76,8 @@ pub(crate) enum AskedRequest {
         model: Option<String>,
     },
     SetOption,
+    /// A message into the running prompt.
+    Steer(InjectedMessage),
     Other,
 }
 
@@ -91,6 +96,10 @@ impl AskedRequest {
             "session/set_mode" => Self::SetMode { mode: string("modeId") },
             "session/set_model" => Self::SetModel { model: string("modelId") },
             "session/set_config_option" => Self::SetOption,
+            "_session/steering" => {
+                let text = wire::text_of(params.get("prompt").unwrap_or(&Value::Null));
+                Self::Steer(InjectedMessage { text, prompt: None })
+            }
             _ => Self::Other,
         }
     }
@@ -120,6 +129,8 @@ pub(crate) enum Wanted {
         options: Vec<ApprovalOption>,
     },
     Question,
+    /// Messages of the user that Qwen Code fetches after its tools.
+    QueuedMessages,
     Read {
         path: String,
     },

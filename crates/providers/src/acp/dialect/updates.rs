@@ -75,7 +75,17 @@ impl Acp {
             out.quiet();
             return true;
         }
+        // Gemini 0.61.0 writes this beside the response to `session/set_mode`.
+        if let Some(mode) = text.strip_prefix("[MODE_UPDATE] ")
+            && self.agent.as_deref() == Some("gemini-cli")
+        {
+            self.options.mode_is(mode, out);
+            return true;
+        }
         let parent = self.parent(session, chunk.meta);
+        if parent.is_none() && !text.is_empty() {
+            self.reads_injected(chunk.message_id.filled(), out);
+        }
         self.call_usage(chunk.meta, out);
         if self.turn.system_error && parent.is_none() && sort == BlockKind::Text {
             // Codex: text after the thread has failed is the error.
@@ -155,7 +165,7 @@ impl Acp {
                 }
             }
             "config_option_update" => self.options.updated(&tree(Some(raw)), out),
-            "available_commands_update" => commands(raw, out),
+            "available_commands_update" => self.offers_compact = commands(raw, out),
             "session_info_update" => self.session_info(&tree(Some(raw)), out),
             "usage_update" => self.usage_update(&tree(Some(raw)), out),
             "notice" => notice(&tree(Some(raw)), out),
@@ -199,6 +209,9 @@ impl Acp {
     ) {
         let Some(id) = call.tool_call_id.filled() else { return };
         if !self.calls.knows(id) {
+            if parent.is_none() && place == AcpToolPlace::Update {
+                self.reads_injected(None, out);
+            }
             self.voices.pause(parent, out);
         }
         match self.calls.hear(id, call, parent, place, out) {
@@ -222,6 +235,7 @@ impl Acp {
         match codex.pointer("/threadStatus/type").and_then(Value::as_str) {
             // codex-acp 2.6.0 ends a prompt that failed by 429, 500 or a full context with `end_turn`: this state is the sign.
             Some("systemError") => self.turn.system_error = true,
+            Some("idle") if self.turn.outside => self.end_outside(out),
             // Active and idle repeat the turn's own events. A reported error stays one.
             Some(_) if self.turn.error_text.is_empty() => self.turn.system_error = false,
             Some(_) | None => {}
@@ -247,6 +261,10 @@ impl Acp {
         if let Some(cost) = update.pointer("/cost/amount").and_then(Value::as_f64).filter(|_| in_dollars) {
             // The sum of the session; the turn's part is computed at its end.
             self.cost.now = Some(cost);
+        }
+        // claude-agent-acp 0.99.1 reports the cost when an answer is complete, also without a prompt.
+        if update.get("cost").is_some() {
+            self.end_outside(out);
         }
         if let Some(model) = update.pointer("/_meta/_claude~1model").and_then(Value::as_str) {
             self.model = Some(model.to_owned());
@@ -319,14 +337,16 @@ fn plan(entries: Option<&Value>, out: &mut Output<'_>) {
     out.emit(Kind::PlanUpdated(PlanUpdated { steps }));
 }
 
-/// Tells the commands that a prompt may begin with, by their names.
-fn commands(raw: &RawValue, out: &mut Output<'_>) {
+/// Tells the commands that a prompt may begin with, by their names. Returns whether `compact` is among them.
+fn commands(raw: &RawValue, out: &mut Output<'_>) -> bool {
     let mut spare = String::new();
     let commands: Commands<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
     let names = commands.available_commands.iter().filter_map(|command| command.name.filled());
+    let offers_compact = names.clone().any(|name| name == "compact");
     let choices = names.take(STEPS).map(str::to_owned).collect();
     let options = vec![OptionState { id: "command".to_owned(), choices, current: None }];
     out.emit(Kind::OptionsAdvertised(OptionsAdvertised { options }));
+    offers_compact
 }
 
 fn notice(update: &Value, out: &mut Output<'_>) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bowline_protocol::ApprovalOption;
+use bowline_protocol::{ApprovalOption, OptionEffect};
 use serde_json::Value;
 
 use super::super::approvals;
@@ -30,10 +30,15 @@ impl ToolTarget {
             category,
             risk,
             paths: Some(self.paths.clone()),
-            offers: options.iter().map(|option| option.effect).collect(),
+            offers: options.iter().filter(|it| is_offer(it)).map(|option| option.effect).collect(),
             changeable: false,
         }
     }
+}
+
+/// Returns whether the caller may choose an answer.
+fn is_offer(option: &ApprovalOption) -> bool {
+    option.effect != OptionEffect::AllowAlways || approvals::lasts_for_the_session(option)
 }
 
 /// The tools that were spoken of.

@@ -34,7 +34,12 @@ impl UnreadSteers {
     }
 
     /// Handles the response to a steer.
-    pub(super) fn answered(&mut self, token: AckToken, result: Result<Value, RpcError>, out: &mut Output<'_>) {
+    pub(super) fn answered(
+        &mut self,
+        token: AckToken,
+        result: Result<Value, RpcError>,
+        out: &mut Output<'_>,
+    ) {
         let place = self.0.iter().position(|steer| steer.token == token);
         match (result, place) {
             (Ok(_), Some(place)) => self.0[place].acknowledged = true,

@@ -27,6 +27,8 @@ pub(super) struct OpenTurn {
     pub(super) last_words: TextTail,
     /// Whether the end of the output now would complete the answer, and the stop reason of the model.
     pub(super) complete_at_eof: Option<Option<StopReason>>,
+    /// Whether the turn is work of the agent without a prompt, whose end is the next prompt.
+    pub(super) ends_at_prompt: bool,
     pub(super) said_chars: u64,
     pub(super) prompt_chars: u64,
 }

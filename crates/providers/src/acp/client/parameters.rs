@@ -1,0 +1,81 @@
+//! The parameters of our requests and responses, and the content of prompts.
+
+use bowline_protocol::{Attachment, McpServer};
+use serde_json::{Value, json};
+
+use crate::conversation::Conversation;
+use crate::dialect::HostPrompt;
+use crate::invocation::image_type;
+
+/// The version of the protocol that is spoken.
+pub(super) const PROTOCOL: u64 = 1;
+
+/// How images go with a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImageForm {
+    Contents,
+    Links,
+}
+
+/// Returns the blocks of a prompt.
+pub(super) fn blocks(talk: &Conversation, prompt: &HostPrompt, images: ImageForm) -> Vec<Value> {
+    let text = json!({ "type": "text", "text": prompt.text });
+    let files = prompt.attachments.iter().map(|file| attached(talk, prompt, file, images));
+    std::iter::once(text).chain(files).collect()
+}
+
+/// Writes a file that goes with the prompt: an image where the agent takes one, else a link, which every agent has to
+/// understand.
+fn attached(talk: &Conversation, prompt: &HostPrompt, file: &Attachment, images: ImageForm) -> Value {
+    if let (Some(bytes), Some(kind), ImageForm::Contents) =
+        (prompt.images.get(&file.path), image_type(file), images)
+    {
+        return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
+    }
+    let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+    let uri = format!("file://{}", talk.absolute(&file.path));
+    let mut link = json!({ "type": "resource_link", "uri": uri, "name": name });
+    if let Some(kind) = &file.media_type {
+        link["mimeType"] = json!(kind);
+    }
+    link
+}
+
+/// Our name, and that we offer neither files nor terminals: the agent has its own.
+pub(in super::super) fn introduction() -> Value {
+    json!({
+        "protocolVersion": PROTOCOL,
+        // Offering `fs` breaks Gemini 0.61.0: it reads a new file through us first, and fails to write it after "not found".
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+pub(super) fn server(name: &str, server: &McpServer) -> Value {
+    let pairs = |pairs: &std::collections::BTreeMap<String, String>| -> Vec<Value> {
+        pairs.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    };
+    match server {
+        McpServer::Stdio { command, args, env } => {
+            json!({ "name": name, "command": command, "args": args, "env": pairs(env) })
+        }
+        McpServer::Http { url, headers } => {
+            json!({ "type": "http", "name": name, "url": url, "headers": pairs(headers) })
+        }
+    }
+}
+
+/// Writes bytes as base64, as the protocol wants images.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
