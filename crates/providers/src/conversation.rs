@@ -13,6 +13,7 @@ use crate::dialect::{Dialect, HostPrompt};
 use crate::dialects;
 use crate::failure::Report;
 use crate::invocation::is_image;
+use crate::manifest::run::{Flag, RunFlag};
 
 /// The first prompt of a process, and the options of its session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,16 +47,17 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Takes from a request what a protocol carries.
-    pub(crate) fn of(request: &Request, prompt: String) -> Self {
+    /// Takes from a request what the protocol carries. Options that the program gets in another way are not among it.
+    pub(crate) fn of(request: &Request, prompt: String, flags: &BTreeMap<RunFlag, Flag>) -> Self {
+        let carries = |flag: RunFlag| flags.get(&flag).is_some_and(|how| how.protocol);
         Self {
             prompt,
             cwd: request.cwd.clone().unwrap_or_default(),
             permission: request.permission,
-            model: request.model.clone().filter(|model| model != "default"),
-            effort: request.effort.clone(),
+            model: request.model.clone().filter(|model| model != "default" && carries(RunFlag::Model)),
+            effort: request.effort.clone().filter(|_| carries(RunFlag::Effort)),
             resume: request.resume.clone(),
-            add_dirs: request.add_dirs.clone(),
+            add_dirs: if carries(RunFlag::AddDir) { request.add_dirs.clone() } else { Vec::new() },
             mcp_servers: request.mcp_servers.clone(),
             attachments: request.attachments.clone(),
             images: BTreeMap::new(),

@@ -26,7 +26,7 @@ exit 2
 --- stderr
 error: `qwen` has no output format `jsn`
 hint: did you mean `json`?
-hint: its formats: json, stream-json, stream-json-partial, text
+hint: its formats: acp, json, stream-json, stream-json-partial, text
 "#);
     insta::assert_snapshot!(show(&["decode", "--dialect", "text", "--view", "sumary"], ""), @r#"
 exit 2

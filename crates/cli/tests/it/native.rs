@@ -115,7 +115,11 @@ fn a_format_can_be_chosen() {
     let said = run(&["--format", "text"]).exits(0).stdout;
     assert!(!said.contains("--output-format"), "{said}");
     let ended = run(&["--format", "xml"]).exits(2);
-    assert!(ended.stderr.contains("it has no format `xml`; it has json, stream-json"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("it has no format `xml`; it has acp, json, stream-json"),
+        "{}",
+        ended.stderr
+    );
     settings(&world, "work/.config/bowline", "[providers.qwen]\nformat = \"text\"\n");
     assert!(!run(&[]).exits(0).stdout.contains("--output-format"));
 }

@@ -427,7 +427,7 @@ fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(
                 let reason = format!("Bowline cannot write the dialect `{}`", draft.made.dialect);
                 return Err(Refusal::misconfigured(provider, RequestField::Prompt, reason));
             };
-            let talk = Conversation::of(request, text);
+            let talk = Conversation::of(request, text, &run.flags);
             if let Some((field, reason)) = (client.refuses)(&talk) {
                 return Err(draft.unsupported(&field.into(), reason));
             }
