@@ -12,6 +12,7 @@
 
 pub mod ansi;
 pub mod ask;
+mod base64;
 pub mod catalogue;
 pub mod chat;
 pub mod compat;

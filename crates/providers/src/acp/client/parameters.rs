@@ -3,6 +3,7 @@
 use bowline_protocol::{Attachment, McpServer};
 use serde_json::{Value, json};
 
+use crate::base64;
 use crate::conversation::Conversation;
 use crate::dialect::HostPrompt;
 use crate::invocation::image_type;
@@ -30,7 +31,7 @@ fn attached(talk: &Conversation, prompt: &HostPrompt, file: &Attachment, images:
     if let (Some(bytes), Some(kind), ImageForm::Contents) =
         (prompt.images.get(&file.path), image_type(file), images)
     {
-        return json!({ "type": "image", "mimeType": kind, "data": base64(bytes) });
+        return json!({ "type": "image", "mimeType": kind, "data": base64::encode(bytes) });
     }
     let name = file.path.rsplit('/').next().unwrap_or(&file.path);
     let uri = format!("file://{}", talk.absolute(&file.path));
@@ -63,19 +64,4 @@ pub(super) fn server(name: &str, server: &McpServer) -> Value {
             json!({ "type": "http", "name": name, "url": url, "headers": pairs(headers) })
         }
     }
-}
-
-/// Writes bytes as base64, as the protocol wants images.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= three.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }
