@@ -36,7 +36,7 @@ use crate::manifest::run::Stop;
 pub use build::{build, health};
 pub use limits::PhaseLimits;
 pub use preview::Preview;
-pub(crate) use prompt::image_type;
+pub(crate) use prompt::{image_type, mentioned};
 pub use prompt::is_image;
 pub use refusal::Refusal;
 pub(crate) use request::is_field;

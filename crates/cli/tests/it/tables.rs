@@ -23,12 +23,12 @@ fn tables_for_people() {
     insta::assert_snapshot!(providers, @r#"
 exit 0
 --- stdout
-NAME        PROGRAM           FORMATS                                                     PROMPT    FROM      ALIASES
-claude      claude            stream-json, json, json-verbose, stream-json-partial, text  stdin     built in  claude-code, claude-cli, anthropic-cli
-glm         ax-glm            stream-json, text                                           arg       built in  ax-glm
-grok-cli    grok              stream-json                                                 arg       built in  vibe-kit-grok
-codex-acp   codex-acp         acp                                                         protocol  built in
-practice    bowline           stream-json, codex, gemini, json, pi, text                  stdin     built in
+NAME        PROGRAM           FORMATS                                                           PROMPT    FROM      ALIASES
+claude      claude            stream-json, json, json-verbose, live, stream-json-partial, text  stdin     built in  claude-code, claude-cli, anthropic-cli
+glm         ax-glm            stream-json, text                                                 arg       built in  ax-glm
+grok-cli    grok              stream-json                                                       arg       built in  vibe-kit-grok
+codex-acp   codex-acp         acp                                                               protocol  built in
+practice    bowline           stream-json, codex, gemini, json, pi, text                        stdin     built in
 --- stderr
 "#);
     let listed: Vec<&str> = catalogue::built_in().map(|manifest| &*manifest.name).collect();

@@ -3,6 +3,8 @@
 //! The decision on a permission is what we write to the program. Where that is not seen, or never comes, the result of
 //! the tool tells; a request that is still open when its turn ends was withdrawn. So each is decided exactly once.
 
+pub(super) mod forms;
+
 use std::collections::VecDeque;
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked, ToolKind};
@@ -13,11 +15,11 @@ use bowline_protocol::{
 use serde_json::Value;
 
 use super::wire::ClaudeObject;
-use crate::dialect::Output;
+use crate::dialect::{DecisionRequest, Output};
 use crate::dialects::tools;
 
 /// The most requests that may be open.
-const MOST_OPEN: usize = 256;
+pub(super) const MOST_OPEN: usize = 256;
 
 /// The number of denied calls that are remembered, so that a denial is emitted once.
 const MOST_REFUSED: usize = 256;
@@ -28,6 +30,8 @@ pub(super) struct Requests {
     open: VecDeque<Request>,
     /// Denied calls whose denial was emitted, and the decider.
     refused: VecDeque<(String, Decider)>,
+    /// Whether the program edits files of the project without a request: its mode is `acceptEdits`.
+    pub(super) accepts_edits: bool,
 }
 
 #[derive(Debug)]
@@ -37,6 +41,10 @@ struct Request {
     input: Option<Json>,
     /// The questions, if it asks any; else it asks for a permission.
     questions: Vec<String>,
+    /// Whether it is the form of an MCP server.
+    form: bool,
+    /// Whether a sub-agent asks, which may go on after the turn.
+    sub_agent: bool,
 }
 
 /// A decision, as far as it is known.
@@ -52,8 +60,14 @@ impl Requests {
     pub(super) fn can_use_tool(&mut self, id: &str, request: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let name = request.text("tool_name").unwrap_or("tool".into());
         let tool = request.text("tool_use_id").map(std::borrow::Cow::into_owned);
-        let mut entry =
-            Request { id: id.to_owned(), tool, input: request.json("input"), questions: Vec::new() };
+        let mut entry = Request {
+            id: id.to_owned(),
+            tool,
+            input: request.json("input"),
+            questions: Vec::new(),
+            form: false,
+            sub_agent: request.raw("agent_id").is_some(),
+        };
         // 2.1.325 offers this tool only with `--permission-prompt-tool stdio`. The question arrives as a permission request,
         // and the answer is an `allow` with `updatedInput.answers`.
         if name == "AskUserQuestion" {
@@ -67,12 +81,12 @@ impl Requests {
             out.emit(Kind::ApprovalAsked(ApprovalAsked {
                 id: ApprovalId::from(id),
                 category: category(kind),
-                risk: risk(kind),
+                risk: self.risk(kind),
                 summary: what.map_or_else(|| shown.clone().into_owned(), |what| format!("{shown}: {what}")),
                 tool: entry.tool.as_deref().map(ToolId::from),
                 input: entry.input.clone().filter(|input| input.as_str().len() <= Excerpt::LIMIT),
                 // "Always" is sent back as an echo of the suggestions; without any there is nothing that could last.
-                options: options(!request.array("permission_suggestions").is_empty()),
+                options: options(!lasting(request).is_empty()),
                 rule: request.text("decision_reason").map(std::borrow::Cow::into_owned),
                 enforced_by: EnforcedBy::Agent,
                 deadline: None,
@@ -83,14 +97,54 @@ impl Requests {
 
     /// Handles a question of an MCP server.
     pub(super) fn elicitation(&mut self, id: &str, request: &ClaudeObject<'_>, out: &mut Output<'_>) {
-        let question = request.text_or_empty("message").into_owned();
-        out.emit(Kind::QuestionAsked(QuestionAsked {
-            id: QuestionId::from(id),
-            text: question.clone(),
-            choices: Vec::new(),
-            several: false,
-        }));
-        self.add(Request { id: id.to_owned(), tool: None, input: None, questions: vec![question] }, out);
+        let fields = forms::fields(request);
+        let question = forms::question(&request.text_or_empty("message"), &fields);
+        let (choices, several) = forms::choices(&fields);
+        let (id, text) = (QuestionId::from(id), Excerpt::of(&question).text);
+        out.emit(Kind::QuestionAsked(QuestionAsked { id: id.clone(), text, choices, several }));
+        let sub_agent = request.raw("agent_id").is_some();
+        let (id, questions) = (id.as_str().to_owned(), vec![question]);
+        self.add(Request { id, tool: None, input: None, questions, form: true, sub_agent }, out);
+    }
+
+    /// Describes an open request that needs a decision. `None` if it is not open, or asks questions.
+    pub(super) fn decision(&self, id: &str, request: &ClaudeObject<'_>) -> Option<DecisionRequest> {
+        self.open.iter().find(|open| open.id == id && open.questions.is_empty())?;
+        let kind = tools::kind_of(&request.text("tool_name").unwrap_or("tool".into()));
+        let mut offers = vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce];
+        if !lasting(request).is_empty() {
+            offers.push(OptionEffect::AllowAlways);
+        }
+        Some(DecisionRequest {
+            approval: ApprovalId::from(id),
+            category: category(kind),
+            risk: self.risk(kind),
+            paths: Some(paths(request)),
+            offers,
+            changeable: true,
+        })
+    }
+
+    /// Returns the questions of an open request; none if it asks for a permission.
+    pub(super) fn asked(&self, id: &str) -> &[String] {
+        self.open.iter().find(|open| open.id == id).map_or(&[], |open| &open.questions)
+    }
+
+    /// Returns whether a request waits for an answer.
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        self.open.iter().any(|open| open.id == id)
+    }
+
+    fn risk(&self, kind: ToolKind) -> Risk {
+        match kind {
+            ToolKind::Read | ToolKind::Search | ToolKind::Think => Risk::Low,
+            // In `acceptEdits` the program asks only about files that it protects, such as its settings, and about those
+            // outside of the project.
+            ToolKind::Edit | ToolKind::Move if self.accepts_edits => Risk::High,
+            ToolKind::Edit | ToolKind::Move | ToolKind::Fetch | ToolKind::Agent => Risk::Med,
+            ToolKind::SwitchMode | ToolKind::Other => Risk::Med,
+            ToolKind::Execute | ToolKind::Delete => Risk::High,
+        }
     }
 
     fn add(&mut self, request: Request, out: &mut Output<'_>) {
@@ -107,11 +161,14 @@ impl Requests {
     pub(super) fn answered(&mut self, response: &ClaudeObject<'_>, out: &mut Output<'_>) {
         let Some(request) = self.take(&response.text_or_empty("request_id")) else { return };
         let answer = response.object("response").unwrap_or_default();
+        if request.form {
+            let answers = forms::values(&answer.object("content").unwrap_or_default());
+            let id = question_id(&request.id, 0);
+            return out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
+        }
         if !request.questions.is_empty() {
-            // `AskUserQuestion` takes its answers in `updatedInput.answers`, an elicitation in `content`.
-            let given = answer.object("updatedInput").or_else(|| answer.object("content"));
-            let answers = given.as_ref().and_then(|given| given.object("answers")).or(given);
-            return answer_questions(&request, answers.as_ref(), out);
+            let given = answer.object("updatedInput").unwrap_or_default();
+            return answer_questions(&request, given.object("answers").as_ref(), out);
         }
         let reason = || answer.text("message").or_else(|| response.text("error"));
         let verdict = match answer.text("behavior").as_deref() {
@@ -196,8 +253,16 @@ impl Requests {
         self.refused.iter().any(|(refused, by)| refused == tool && *by != Decider::Withdrawn)
     }
 
-    /// Withdraws the open requests: no response will come any more.
+    /// Withdraws the open requests of the turn that ends. Those of sub-agents in the background remain.
     pub(super) fn turn_over(&mut self, out: &mut Output<'_>) {
+        let (remaining, over) = std::mem::take(&mut self.open).into_iter().partition(|open| open.sub_agent);
+        self.open = remaining;
+        let over: VecDeque<Request> = over;
+        over.iter().for_each(|request| self.decide(request, withdrawn(), out));
+    }
+
+    /// Withdraws all open requests: the program is gone.
+    pub(super) fn end(&mut self, out: &mut Output<'_>) {
         while let Some(request) = self.open.pop_front() {
             self.decide(&request, withdrawn(), out);
         }
@@ -275,13 +340,25 @@ fn category(kind: ToolKind) -> ApprovalCategory {
     }
 }
 
-fn risk(kind: ToolKind) -> Risk {
-    match kind {
-        ToolKind::Read | ToolKind::Search | ToolKind::Think => Risk::Low,
-        ToolKind::Edit | ToolKind::Move | ToolKind::Fetch | ToolKind::Agent => Risk::Med,
-        ToolKind::SwitchMode | ToolKind::Other => Risk::Med,
-        ToolKind::Execute | ToolKind::Delete => Risk::High,
-    }
+/// Returns the files that a tool names.
+fn paths(request: &ClaudeObject<'_>) -> Vec<String> {
+    let input = request.object("input").unwrap_or_default();
+    let named = ["file_path", "notebook_path", "path"].iter().filter_map(|key| input.text(key));
+    // Where a link leads, for example.
+    named.chain(request.text("blocked_path")).map(String::from).collect()
+}
+
+/// Returns the suggestions of a request that make its permission last. Their rules, if there are any: the wider ones beside them (all
+/// edits, a whole directory) allow more than the same again.
+pub(super) fn lasting<'a>(request: &ClaudeObject<'a>) -> Vec<ClaudeObject<'a>> {
+    let suggestions = request.objects("permission_suggestions");
+    let is = |suggestion: &ClaudeObject<'_>, key: &str, value: &str| suggestion.text_or_empty(key) == value;
+    let rules = |it: &ClaudeObject<'_>| is(it, "type", "addRules") && is(it, "behavior", "allow");
+    let others = |it: &ClaudeObject<'_>| {
+        is(it, "type", "addDirectories") || is(it, "type", "setMode") && is(it, "mode", "acceptEdits")
+    };
+    let (rules, rest): (Vec<_>, Vec<_>) = suggestions.into_iter().partition(rules);
+    if rules.is_empty() { rest.into_iter().filter(others).collect() } else { rules }
 }
 
 /// Asks the questions of `AskUserQuestion`. One request may hold several; each gets an id of its own.
@@ -311,15 +388,14 @@ fn answer_questions(request: &Request, answers: Option<&ClaudeObject<'_>>, out: 
             Some(Value::Array(several)) => {
                 several.iter().filter_map(Value::as_str).map(str::to_owned).collect()
             }
-            // An elicitation may return a whole form as its answer.
-            Some(Value::Object(fields)) => vec![Value::Object(fields).to_string()],
-            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
+            Some(Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
         };
         let id = question_id(&request.id, place);
         out.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers }));
     }
 }
 
-fn question_id(request: &str, place: usize) -> QuestionId {
+/// Returns the id of a question of a request.
+pub(super) fn question_id(request: &str, place: usize) -> QuestionId {
     if place == 0 { QuestionId::from(request) } else { QuestionId::from(format!("{request}#{}", place + 1)) }
 }

@@ -132,7 +132,7 @@ impl ShapedDialect for Claude {
     }
 
     fn end(&mut self, end: &End, out: &mut Output<'_>) {
-        self.requests.turn_over(out);
+        self.requests.end(out);
         // Before any answer began, an interrupt ends the program with exit code 0 and without a result.
         if end.cause == Cause::Exited && self.was_interrupted() {
             out.cancelled();
@@ -186,6 +186,14 @@ impl Claude {
     fn begin_turn(&mut self, origin: TurnOrigin, out: &mut Output<'_>) {
         self.turn = Some(ClaudeTurn { prompted: origin == TurnOrigin::Prompt, ..ClaudeTurn::default() });
         out.emit(Kind::TurnStarted(TurnStarted { origin, native_turn: None }));
+    }
+
+    /// Begins a turn with a prompt of the client, unless one runs. The turn tracker knows the prompt already.
+    pub(super) fn prompted(&mut self, out: &mut Output<'_>) {
+        match &mut self.turn {
+            None => self.begin_turn(TurnOrigin::Prompt, out),
+            Some(turn) => turn.prompted |= !turn.lively,
+        }
     }
 
     /// Handles the announcement of a turn.

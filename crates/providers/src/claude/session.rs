@@ -71,6 +71,7 @@ impl Claude {
         let model = owned("model");
         // `init` repeats every turn. A repetition without a field must not erase the value of an earlier one.
         self.session = session.clone().or(self.session.take());
+        self.mode(&line.text_or_empty("permissionMode"));
         self.model = model.clone().or(self.model.take());
         out.emit(Kind::SessionStarted(SessionStarted {
             native_session: session.map(NativeSessionId::from),
@@ -84,6 +85,12 @@ impl Claude {
         }));
         self.servers.tell(&line.objects("mcp_servers"), out);
         self.announced(out);
+    }
+
+    fn mode(&mut self, mode: &str) {
+        if !mode.is_empty() {
+            self.requests.accepts_edits = mode == "acceptEdits";
+        }
     }
 
     /// Handles data about the session that only the result of a turn has, as in `json`.
@@ -109,6 +116,7 @@ impl Claude {
             out.emit(Kind::Status(Status { status }));
         }
         if let Some(mode) = mode {
+            self.mode(&mode);
             let mode = OptionState { id: "permission_mode".into(), choices: Vec::new(), current: Some(mode) };
             out.emit(Kind::OptionsChanged(OptionsChanged { options: vec![mode] }));
         }

@@ -119,6 +119,16 @@ impl<S: ShapedDialect> Shaped<S> {
         Self { speaker, state, told: shape != Shape::Unknown, may_be_text: false }
     }
 
+    /// Returns the reader of the program's JSON.
+    pub(crate) fn speaker(&self) -> &S {
+        &self.speaker
+    }
+
+    /// Returns the reader of the program's JSON, for a client that tells it what it sends.
+    pub(crate) fn speaker_mut(&mut self) -> &mut S {
+        &mut self.speaker
+    }
+
     /// Makes a reader for a program of which some versions print plain text whatever its options are. Lines without any
     /// JSON and an exit code of 0 are its answer.
     pub(crate) fn lines_or_text(speaker: S, shape: Shape) -> Self {

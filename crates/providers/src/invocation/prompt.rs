@@ -48,7 +48,7 @@ fn conversation(messages: &[Message]) -> String {
 }
 
 /// Writes a path so that it can be mentioned in a prompt, if that can be done.
-pub(super) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, String> {
+pub(crate) fn mentioned(path: &str, blanks: Option<Blanks>) -> Result<String, String> {
     if path.contains(['\n', '\r']) {
         return Err(format!("a path with a line break cannot be mentioned in a prompt: {path:?}"));
     }

@@ -170,6 +170,10 @@ fn the_others() {
 const UNLISTED: &[(&str, &str)] = &[
     ("claude --max-turns", "recorded: max-turns"),
     ("claude --system-prompt-file", "the help of `--bare` writes `--system-prompt[-file]`"),
+    (
+        "claude --permission-prompt-tool",
+        "recorded: bidi-perm-allow; the help of `--permission-prompts` names it",
+    ),
     ("claude --append-system-prompt-file", "the help of `--bare` writes `--append-system-prompt[-file]`"),
 ];
 
