@@ -9,7 +9,7 @@ pub(super) mod rpc;
 
 use bowline_protocol::kinds::{
     CompactTrigger, ContextCompacted, Level, Notice, OptionState, OptionsChanged, SessionStarted, Status,
-    StopReason, TextRetracted, ToolUpdated, TurnOrigin, TurnStarted, UnrecognizedReason,
+    StopReason, TextRetracted, ToolStatus, ToolUpdated, TurnOrigin, TurnStarted, UnrecognizedReason,
 };
 use bowline_protocol::{Excerpt, Kind, MessageId, Millis, NativeSessionId, ToolId};
 
@@ -58,6 +58,8 @@ pub(super) struct PiEventReader {
     pub(super) failed_message: Option<MessageId>,
     /// Whether a turn runs.
     pub(super) in_turn: bool,
+    /// Whether the host has aborted the turn that runs.
+    pub(super) aborting: bool,
     /// Whether an old version has printed `agent_end` after a failure.
     ended_badly: bool,
     /// The trigger of the next turn.
@@ -80,6 +82,9 @@ impl PiEventReader {
 
     /// Handles the end of the output: a failure that nothing followed is one.
     pub(super) fn end(&mut self, end: &End, out: &mut Output<'_>) {
+        if self.in_turn && self.aborting && end.cause == Cause::Exited {
+            return out.cancelled();
+        }
         if let (true, Cause::Exited, Some(PiEnding::Failed(report))) =
             // `--mode json` exits with 0 after every error of the API (0.87.1): only the last message shows the failure.
             (self.in_turn, end.cause, self.ending.take())
@@ -107,7 +112,11 @@ impl PiEventReader {
             }
             "tool_execution_start" => self.tools.start(line, out),
             "tool_execution_update" => self.tools.update(line, out),
-            "tool_execution_end" => self.tools.end(line, out),
+            "tool_execution_end" => {
+                // An abort stops the tools that run, which pi reports as errors.
+                let failure = if self.aborting { ToolStatus::Cancelled } else { ToolStatus::Failed };
+                self.tools.end(line, failure, out);
+            }
             // Other lines report the same: a call of the model begins; its message and the results of its tools.
             "turn_start" | "turn_end" => out.quiet(),
             "auto_retry_start" => self.retrying(line, out),
@@ -181,14 +190,17 @@ impl PiEventReader {
         self.ended_badly = false;
         self.failed_message = None;
         out.overcome();
+        let aborted = std::mem::take(&mut self.aborting);
         if !std::mem::take(&mut self.in_turn) {
             return;
         }
-        match self.ending.take() {
-            Some(PiEnding::Done(stop)) => out.completed(Some(stop)),
-            Some(PiEnding::Failed(report)) => out.failed(&report),
-            Some(PiEnding::Aborted) => out.cancelled(),
-            None => out.completed(None),
+        match (self.ending.take(), aborted) {
+            // The answer was complete before the abort took effect.
+            (Some(PiEnding::Done(stop)), _) => out.completed(Some(stop)),
+            // An abort during a tool ends in a message with the stop reason `error` (0.87.1).
+            (Some(PiEnding::Failed(_)) | None, true) | (Some(PiEnding::Aborted), _) => out.cancelled(),
+            (Some(PiEnding::Failed(report)), false) => out.failed(&report),
+            (None, false) => out.completed(None),
         }
     }
 

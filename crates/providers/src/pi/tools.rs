@@ -41,13 +41,14 @@ impl Tools {
         self.outputs.update(id(line), &text(line.partial_result).unwrap_or_default(), out);
     }
 
-    pub(super) fn end(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
+    /// Handles the end of a tool. `failure` is what an error means.
+    pub(super) fn end(&mut self, line: &PiLine<'_>, failure: ToolStatus, out: &mut Output<'_>) {
         let id = id(line);
         self.outputs.end(id);
         let edited = self.edits.remove(id);
         // No denied calls: pi has no permissions, every tool runs (0.87.1).
         let failed = line.is_error.truth() == Some(true);
-        let status = if failed { ToolStatus::Failed } else { ToolStatus::Completed };
+        let status = if failed { failure } else { ToolStatus::Completed };
         out.emit(tools::finished(id, status, text(line.result).as_deref()));
         let Some(path) = edited.filter(|_| !failed) else { return };
         // The program does not report whether the file is new.

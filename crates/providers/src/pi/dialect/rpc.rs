@@ -63,6 +63,7 @@ impl PiRpc {
         let Ok(command) = serde_json::from_str::<PiCommand<'_>>(line) else { return };
         match command.type_name.str() {
             "prompt" | "steer" | "follow_up" => self.events.origin = Some(TurnOrigin::Prompt),
+            "abort" => self.events.aborting = self.events.in_turn,
             // It runs beside the conversation, and also when no turn does.
             "bash" => out.emit(Kind::BackgroundTaskStarted(BackgroundTaskStarted {
                 id: TaskId::from(command.id.text().unwrap_or("bash")),
