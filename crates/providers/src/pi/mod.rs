@@ -1,21 +1,36 @@
 //! pi: `--mode json`, text, and the two-way `--mode rpc`.
 //!
-//! `dialect` reads the events that both JSON modes print, and `dialect/rpc` the rest of the two-way mode. Versions up to 0.74
+//! `dialect` reads the events that both JSON modes print, and `dialect/rpc` the rest of the two-way mode, whose other side is
+//! `client`. Versions up to 0.74
 //! repeat the message so far with each update and end with `agent_end`; 0.87 prints only new text and ends with
 //! `agent_settled`.
 
 mod account;
+mod client;
 mod dialect;
 mod messages;
 mod tools;
 mod wire;
 
+use bowline_protocol::kinds::Transport;
+
 use self::dialect::PiDialect;
 use self::dialect::rpc::PiRpc;
 use crate::catalogue::ProviderEntry;
+use crate::conversation::{Images, ProtocolClient};
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
 use crate::dialects::DialectEntry;
 use crate::dialects::shaped::Shaped;
+
+/// The client of the two-way mode.
+const CLIENT: ProtocolClient = ProtocolClient {
+    transport: Transport::Pipe,
+    needs_cwd: false,
+    images: Images::Bytes,
+    first_message: client::PiClient::first_message,
+    dialect: |conversation| Box::new(client::PiClient::new(conversation)),
+    refuses: |_| None,
+};
 
 /// The entry of this folder.
 pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
@@ -39,7 +54,7 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
             commentary: Commentary::AskedForTools,
             steps: StepOutput::Announced,
             make: |_| Box::new(PiRpc::default()),
-            client: None,
+            client: Some(CLIENT),
         },
     ],
     account_readers: account::READERS,

@@ -56,6 +56,10 @@ pub(super) struct PiLine<'a> {
     #[serde(borrow)]
     pub(super) aborted: Field<'a>,
 
+    /// The steers that wait.
+    #[serde(borrow)]
+    pub(super) steering: Option<&'a RawValue>,
+
     // Settings, extensions, and commands of the host.
     #[serde(borrow)]
     pub(super) level: Field<'a>,
@@ -173,9 +177,11 @@ pub(super) struct PiResponseData<'a> {
     pub(super) session_id: Field<'a>,
     #[serde(borrow)]
     pub(super) model: Object<PiModel<'a>>,
-    /// The id of a model, where the model itself is the answer.
+    /// The id of a model, where the model itself is the answer, and its provider.
     #[serde(borrow)]
     pub(super) id: Field<'a>,
+    #[serde(borrow)]
+    pub(super) provider: Field<'a>,
     #[serde(borrow)]
     pub(super) context_usage: Object<ContextUsage<'a>>,
     #[serde(borrow)]
@@ -194,6 +200,8 @@ pub(super) struct PiResponseData<'a> {
 pub(super) struct PiModel<'a> {
     #[serde(borrow)]
     pub(super) id: Field<'a>,
+    #[serde(borrow)]
+    pub(super) provider: Field<'a>,
 }
 
 /// How full the context is.

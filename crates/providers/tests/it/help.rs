@@ -405,10 +405,12 @@ fn what_older_versions_lack_is_found() {
     assert_eq!(
         drift("pi", "0.73.1"),
         [
-            "`--exclude-tools` is not in its help (the manifest relies on it in run.flags.deny_tool)",
-            "`--no-approve` is not in its help (the manifest relies on it in repository, run.flags.isolate)",
+            "`--exclude-tools` is not in its help (the manifest relies on it in formats.rpc.run.flags.deny_tool, \
+             run.flags.deny_tool)",
+            "`--no-approve` is not in its help (the manifest relies on it in formats.rpc.repository, \
+             formats.rpc.run.flags.isolate, repository, run.flags.isolate)",
             "`--thinking` does not accept `max`, only off, minimal, low, medium, high, xhigh (the manifest relies on it in \
-             run.flags.effort)",
+             formats.rpc.run.flags.effort, run.flags.effort)",
         ]
     );
 }

@@ -37,7 +37,18 @@ impl Dialect for PiRpc {
 }
 
 impl PiRpc {
-    fn object(&mut self, raw: &str, line: &PiLine<'_>, out: &mut Output<'_>) -> bool {
+    /// Returns whether a turn runs.
+    pub(in crate::catalogue::pi) fn is_turning(&self) -> bool {
+        self.events.in_turn
+    }
+
+    /// Handles an object of a line. Returns whether it could be read. If not, nothing was emitted.
+    pub(in crate::catalogue::pi) fn object(
+        &mut self,
+        raw: &str,
+        line: &PiLine<'_>,
+        out: &mut Output<'_>,
+    ) -> bool {
         match line.type_name.str() {
             "response" => self.response(line, out),
             "extension_ui_request" => extension_asks(line, out),
