@@ -36,8 +36,8 @@ use crate::manifest::run::Stop;
 pub use build::{build, health};
 pub use limits::PhaseLimits;
 pub use preview::Preview;
-pub(crate) use prompt::{image_type, mentioned};
 pub use prompt::is_image;
+pub(crate) use prompt::{image_type, mentioned};
 pub use refusal::Refusal;
 pub(crate) use request::is_field;
 

@@ -130,7 +130,8 @@ impl ClaudeRequest {
                 if questions.iter().any(|open| open.reply.is_none()) {
                     return Ok(None);
                 }
-                let chosen: Map<String, Value> = questions.iter().filter_map(ClaudeQuestion::chosen).collect();
+                let chosen: Map<String, Value> =
+                    questions.iter().filter_map(ClaudeQuestion::chosen).collect();
                 if chosen.is_empty() {
                     return Ok(Some(self.refusal()));
                 }
