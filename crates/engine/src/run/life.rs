@@ -179,7 +179,7 @@ impl Run {
             && self.ladder.is_none()
             && !self.hung_up
             && !self.process.stdout_closed
-            && self.decoder.open_turn().is_none()
+            && !self.has_lasting_turn()
             && self.life.looking_until.is_none()
             && !self.decoder.has_left_tasks()
             && self.life.unread.is_empty()
@@ -187,7 +187,13 @@ impl Run {
 
     /// Returns whether a turn is open.
     pub(crate) fn has_open_turn(&self) -> bool {
-        self.phase != RunPhase::Over && self.decoder.open_turn().is_some()
+        self.phase != RunPhase::Over && self.has_lasting_turn()
+    }
+
+    /// Returns whether a turn is open that the agent will end. Some agents print text outside of any prompt, and never tell when
+    /// that is over.
+    fn has_lasting_turn(&self) -> bool {
+        self.decoder.open_turn().is_some() && !self.decoder.is_open_ended()
     }
 
     /// Returns whether the process takes options and prompts while it lives.
@@ -336,7 +342,7 @@ impl Run {
         if self.ladder.is_some() {
             return Err(OrderRefused::Stopping);
         }
-        if self.phase == RunPhase::Running && self.decoder.open_turn().is_none() {
+        if self.phase == RunPhase::Running && !self.has_lasting_turn() {
             return Err(OrderRefused::TurnOver);
         }
         // One request for a turn: a second one is left unanswered by Codex 0.166.0, and cancels the next prompt in
@@ -454,7 +460,7 @@ impl Run {
                 self.life.idle_since = Some(now.up);
                 self.watch.pause();
             }
-            (false, Some(_)) if self.decoder.open_turn().is_some() || self.hung_up => {
+            (false, Some(_)) if self.has_lasting_turn() || self.hung_up => {
                 self.life.idle_since = None;
                 self.watch.resume(now.up);
             }

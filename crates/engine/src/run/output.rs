@@ -32,7 +32,7 @@ impl Run {
     /// Passes the dialect's bytes on to the program's standard input, decides its requests, and sends the first prompt when the
     /// client is ready.
     pub(super) fn take_client_output(&mut self, now: Now, step: &mut RunStep) {
-        let ClientOutput { bytes, last, prompt, ready, requests, questions, acknowledged, read, .. } =
+        let ClientOutput { bytes, last, prompt, ready, requests, questions, acknowledged, read, lost } =
             self.decoder.take_client_output();
         // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
@@ -43,6 +43,7 @@ impl Run {
         self.asked(questions, now, step);
         acknowledged.into_iter().for_each(|it| self.life.report(LifeReport::Acknowledged(it)));
         read.into_iter().for_each(|prompt| self.life.report(LifeReport::Read(prompt)));
+        lost.into_iter().for_each(|prompt| self.life.report(LifeReport::Lost(prompt)));
         if last && !self.hung_up {
             self.hung_up = true;
             step.actions.push(RunAction::CloseStdin);

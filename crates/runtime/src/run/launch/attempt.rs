@@ -2,7 +2,7 @@
 
 use bowline_engine::{self as engine, AttemptPlan};
 use bowline_protocol::kinds::Transport;
-use bowline_providers::conversation::protocol_client;
+use bowline_providers::conversation::{Conversation, protocol_client};
 use bowline_providers::dialects;
 use bowline_providers::invocation::{self, Arg, Invocation};
 
@@ -19,10 +19,17 @@ pub(super) fn attempt(invocation: &Invocation, task: &Task) -> AttemptPlan {
             invocation::Transport::Pipe => spoken(invocation).unwrap_or(Transport::Pipe),
             invocation::Transport::Pty => Transport::Pty,
         },
-        conversation: invocation.conversation.clone(),
+        conversation: conversation(invocation, task),
         degraded: invocation.degraded.clone(),
         limits: limits(invocation, task),
     }
+}
+
+/// Returns the conversation, with a person who answers questions if the task has one.
+fn conversation(invocation: &Invocation, task: &Task) -> Option<Box<Conversation>> {
+    let mut conversation = invocation.conversation.clone()?;
+    conversation.answers_questions = matches!(task.approver, engine::Approver::Person { .. });
+    Some(conversation)
 }
 
 /// Returns the names of the options on the command line, without the prompt, which may begin with `-` too.
