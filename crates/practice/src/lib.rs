@@ -1,7 +1,7 @@
 //! The scripted practice agent: a real child process that prints like an agent and misbehaves on request.
 //!
 //! It reads a prompt, prints the requested dialect, reads and edits files, runs commands, and reports its
-//! usage, all without a model or a network. A prompt without directives plays a short task ([`SAMPLE`] is made for it);
+//! usage, all without a model or a network. With `--format acp` it is a server that takes many prompts. A prompt without directives plays a short task ([`SAMPLE`] is made for it);
 //! one with lines such as `practice: exit 3` executes them. `--help` lists the flags and the directives; the list is
 //! `script::DIRECTIVES`.
 //!
@@ -11,12 +11,14 @@
 
 mod children;
 mod clock;
+mod control;
 mod options;
 mod out;
 mod patch;
 mod player;
 mod schema;
 mod script;
+mod server;
 mod sessions;
 mod signals;
 mod stage;
@@ -43,12 +45,16 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     match options::parse(&args) {
         Ok(options::Parsed::Help) => tell(&mut std::io::stdout(), &options::help(), 0),
         Ok(options::Parsed::Child(child)) => children::play(&child),
-        Ok(options::Parsed::Play(options)) => match player::play(&options) {
+        Ok(options::Parsed::Play(options)) => match play(&options) {
             Ok(code) => code,
             Err(message) => complain(&message, 2),
         },
         Err(message) => complain(&message, 2),
     }
+}
+
+fn play(options: &options::Options) -> Result<ExitCode, String> {
+    if options.format == options::Format::Acp { server::serve(options) } else { player::play(options) }
 }
 
 fn complain(message: &str, code: u8) -> ExitCode {

@@ -20,7 +20,11 @@ use Takes::{Nothing, Value, Values};
 
 /// Every flag, its value, and its effect.
 const FLAGS: &[(&str, Takes, &str)] = &[
-    ("format", Value("NAME"), "output format: stream-json (default), json, text, codex, gemini or pi"),
+    (
+        "format",
+        Value("NAME"),
+        "output format: stream-json (default), json, text, codex, gemini, pi or acp (many prompts, over the Agent Client Protocol)",
+    ),
     ("model", Value("MODEL"), "the model that it reports"),
     ("effort", Value("LEVEL"), "the reasoning effort"),
     ("system-prompt", Value("TEXT"), "replace the system prompt"),
@@ -111,6 +115,11 @@ impl Options {
         self.given.contains_key(flag)
     }
 
+    /// Adds a directory to work in.
+    pub(crate) fn add_dir(&mut self, dir: String) {
+        self.given.entry("add-dir").or_default().push(dir);
+    }
+
     /// Returns all given flags, for `show`.
     pub(crate) fn given(&self) -> &BTreeMap<&'static str, Vec<String>> {
         &self.given
@@ -129,7 +138,7 @@ macro_rules! words {
         }
 
         impl $name {
-            const ALL: &[Self] = &[Self::$first, $(Self::$variant),+];
+            pub(crate) const ALL: &[Self] = &[Self::$first, $(Self::$variant),+];
 
             /// Returns the word for it.
             pub(crate) fn as_str(self) -> &'static str {
@@ -144,7 +153,7 @@ macro_rules! words {
 
 words! {
     /// The output format.
-    Format { StreamJson = "stream-json", Json = "json", Text = "text", Codex = "codex", Gemini = "gemini", Pi = "pi" }
+    Format { StreamJson = "stream-json", Json = "json", Text = "text", Codex = "codex", Gemini = "gemini", Pi = "pi", Acp = "acp" }
 }
 
 words! {
@@ -232,6 +241,15 @@ fn finish(mut options: Options) -> Result<Options, String> {
     }
     if options.has("resume") && options.has("continue") {
         return Err("--resume and --continue exclude each other: give one of them".to_owned());
+    }
+    if options.format == Format::Acp {
+        if options.prompt.is_some() {
+            return Err("--format acp takes its prompts from standard input: leave out the prompt".to_owned());
+        }
+        let of_sessions = ["resume", "continue", "fork", "session-id"];
+        if let Some(flag) = of_sessions.into_iter().find(|flag| options.has(flag)) {
+            return Err(format!("--{flag} and --format acp exclude each other: the protocol opens sessions"));
+        }
     }
     for (flag, what) in
         [("image", "image"), ("system-prompt-file", "file"), ("append-system-prompt-file", "file")]

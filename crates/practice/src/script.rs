@@ -8,6 +8,7 @@ mod values;
 use std::time::Duration;
 
 use crate::children::Trait;
+use crate::signals::{HEARD, StopOrder};
 
 /// A directive, as the help shows it.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(crate) const DIRECTIVES: &[Known] = &[
     known("task", "task", "plays the short task that a prompt without directives plays"),
     known("show", "show", "prints, as JSON, its arguments, prompt and environment"),
     known("result", "result", "completes the turn; without it, the end of the script does"),
+    known("next-prompt", "next-prompt", "the steps behind it are for the session's next prompt"),
     known("no-result", "no-result", "does not complete the turn at the end"),
     known("second-result", "second-result", "completes the turn twice"),
     known("fail STATUS TEXT", "fail 429 slow down", "ends the turn with an error of the model's server"),
@@ -70,7 +72,11 @@ pub(crate) const DIRECTIVES: &[Known] = &[
         "does not read it (in a script only: a prompt comes through it)",
     ),
     known("answer-early", "answer-early", "in the first 64 KiB of a prompt: does not read the rest of it"),
-    known("ignore SIGNAL...", "ignore sigterm sigint", "ignores sigterm, sigint or sighup"),
+    known(
+        "ignore ORDER...",
+        "ignore sigterm cancel",
+        "ignores sigterm, sigint, sighup, and with --format acp cancel and eof (the end of its input)",
+    ),
     known(
         "child TRAIT... [SECONDS]",
         "child setsid holds-stdout 600",
@@ -117,9 +123,10 @@ pub(crate) enum Step {
     ReadStdin,
     NeverReadStdin,
     AnswerEarly,
-    Ignore(Vec<i32>),
+    Ignore(Vec<StopOrder>),
     Child { traits: Vec<Trait>, seconds: u64 },
     LauncherExits,
+    NextPrompt,
     Exit(u8),
     KillSelf(i32),
     Crash,
@@ -144,6 +151,19 @@ pub(crate) fn of_prompt(prompt: &str) -> Result<Vec<Step>, String> {
 pub(crate) fn of_script(script: &str) -> Result<Vec<Step>, String> {
     let lines = script.lines().map(|line| directive(line).unwrap_or(line).trim());
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(step).collect()
+}
+
+/// Returns the part of a script for a prompt with this many before it in its session. Behind the last part the first one follows.
+pub(crate) fn part(steps: Vec<Step>, earlier: u64) -> Vec<Step> {
+    let mut parts = vec![Vec::new()];
+    for step in steps {
+        match parts.last_mut() {
+            Some(last) if step != Step::NextPrompt => last.push(step),
+            Some(_) | None => parts.push(Vec::new()),
+        }
+    }
+    let place = usize::try_from(earlier % parts.len() as u64).unwrap_or(0);
+    parts.swap_remove(place)
 }
 
 /// Returns whether the beginning of a prompt means that the rest must not be read. Its last line may be incomplete.
@@ -197,13 +217,7 @@ fn parse(text: &str) -> Result<Step, String> {
         "sleep" => Step::Sleep(values::time(rest)?),
         "silent" if !rest.is_empty() => Step::Sleep(values::time(rest)?),
         "pace" => Step::Pace(values::pace(rest)?),
-        "ignore" => {
-            let signals: Vec<i32> = rest.split_whitespace().map(values::signal).collect::<Result<_, _>>()?;
-            if signals.is_empty() || !signals.iter().all(|signal| crate::signals::HEARD.contains(signal)) {
-                return Err("it can ignore sigterm, sigint and sighup".to_owned());
-            }
-            Step::Ignore(signals)
-        }
+        "ignore" => ignore(rest)?,
         "child" => child(rest)?,
         "exit" => Step::Exit(values::number(rest)?),
         "kill-self" => Step::KillSelf(values::signal(rest)?),
@@ -230,6 +244,7 @@ fn bare(name: &str) -> Option<Step> {
         "never-read-stdin" => Step::NeverReadStdin,
         "answer-early" => Step::AnswerEarly,
         "launcher-exits" => Step::LauncherExits,
+        "next-prompt" => Step::NextPrompt,
         "crash" => Step::Crash,
         _ => return None,
     })
@@ -256,6 +271,18 @@ fn tool(text: &str) -> Result<ToolStep, String> {
         return Err("there is one word too many; put quotes around text with spaces".to_owned());
     }
     Ok(step)
+}
+
+fn ignore(text: &str) -> Result<Step, String> {
+    let orders = text.split_whitespace().map(values::order).collect::<Result<Vec<_>, _>>()?;
+    let can = |order: &StopOrder| match order {
+        StopOrder::Signal(signal) => HEARD.contains(signal),
+        StopOrder::Cancel | StopOrder::EndOfInput => true,
+    };
+    if orders.is_empty() || !orders.iter().all(can) {
+        return Err("it can ignore sigterm, sigint, sighup, cancel and eof".to_owned());
+    }
+    Ok(Step::Ignore(orders))
 }
 
 fn child(text: &str) -> Result<Step, String> {

@@ -17,18 +17,40 @@ pub(crate) const HEARD: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 /// How long the final output may take. A reader that does not read must not keep the agent alive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// The signals that the agent ignores.
+/// An order to stop, which the agent can ignore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopOrder {
+    Signal(i32),
+    /// The host cancels the prompt.
+    Cancel,
+    /// The end of standard input that carries a protocol.
+    EndOfInput,
+}
+
+impl StopOrder {
+    /// Returns its bit in [`Deaf`].
+    fn bit(self) -> u64 {
+        match self {
+            Self::Signal(signal) => 1 << signal,
+            // Behind the signals that the agent handles.
+            Self::Cancel => 1 << 62,
+            Self::EndOfInput => 1 << 63,
+        }
+    }
+}
+
+/// The orders that the agent ignores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deaf(Arc<AtomicU64>);
 
 impl Deaf {
-    /// Makes the agent ignore a signal.
-    pub(crate) fn to(&self, signal: i32) {
-        self.0.fetch_or(1 << signal, Ordering::SeqCst);
+    /// Makes the agent ignore an order.
+    pub(crate) fn to(&self, order: StopOrder) {
+        self.0.fetch_or(order.bit(), Ordering::SeqCst);
     }
 
-    fn is_to(&self, signal: i32) -> bool {
-        self.0.load(Ordering::SeqCst) & 1 << signal != 0
+    pub(crate) fn is_to(&self, order: StopOrder) -> bool {
+        self.0.load(Ordering::SeqCst) & order.bit() != 0
     }
 }
 
@@ -38,7 +60,7 @@ pub(crate) fn listen(show: Arc<Mutex<Show>>, deaf: Deaf) -> Result<(), String> {
         Signals::new(HEARD).map_err(|error| format!("could not listen for signals: {error}"))?;
     let hear = move || {
         for signal in signals.forever() {
-            if !deaf.is_to(signal) {
+            if !deaf.is_to(StopOrder::Signal(signal)) {
                 leave(signal, &show);
             }
         }

@@ -16,6 +16,7 @@ pub(crate) struct Stage {
     pub(crate) out: Out,
     pub(crate) session: String,
     pub(crate) model: String,
+    pub(crate) effort: Option<String>,
     pub(crate) cwd: PathBuf,
     pub(crate) mode: Mode,
     pub(crate) prompt: String,
@@ -34,6 +35,14 @@ pub(crate) struct Stage {
     pub(crate) turns: u64,
     /// The number of tool calls.
     pub(crate) calls: u64,
+    /// The usage of the session before this turn, in a format whose process takes many prompts.
+    pub(crate) earlier: Usage,
+    /// The request of the host that the turn answers, in a two-way protocol.
+    pub(crate) answers: Value,
+    /// The number of the agent's own request, in a two-way protocol.
+    pub(crate) request: u64,
+    /// The tools that the host has allowed for the rest of the session.
+    pub(crate) always: Vec<&'static str>,
     /// Ids of lines; unique within a session.
     ids: u64,
 }
@@ -44,6 +53,7 @@ impl Stage {
             out,
             session,
             model: "practice-1".to_owned(),
+            effort: None,
             cwd: PathBuf::new(),
             mode: Mode::default(),
             prompt: String::new(),
@@ -56,6 +66,10 @@ impl Stage {
             denials: Vec::new(),
             turns: 0,
             calls: 0,
+            earlier: Usage::default(),
+            answers: Value::Null,
+            request: 0,
+            always: Vec::new(),
             ids: 0,
         }
     }

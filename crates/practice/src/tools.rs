@@ -81,7 +81,7 @@ pub(crate) enum Refusal {
 }
 
 /// Returns why a tool is denied, if it is.
-pub(crate) fn refusal(tool: &Tool, options: &Options, cwd: &Path) -> Option<Refusal> {
+pub(crate) fn refusal(tool: &Tool, options: &Options, mode: Mode, cwd: &Path) -> Option<Refusal> {
     let name = tool.name();
     // `Bash(git:*)` allows some commands; the agent treats it as all of them.
     let listed = |flag: &str| options.values(flag).iter().any(|it| it.split('(').next() == Some(name));
@@ -102,8 +102,8 @@ pub(crate) fn refusal(tool: &Tool, options: &Options, cwd: &Path) -> Option<Refu
     }
     let needed = match tool {
         Tool::Read { .. } => false,
-        Tool::Edit { .. } | Tool::Write { .. } => !matches!(options.mode, Mode::Edit | Mode::Yolo),
-        Tool::Run { command } => options.mode != Mode::Yolo && !harmless(command),
+        Tool::Edit { .. } | Tool::Write { .. } => !matches!(mode, Mode::Edit | Mode::Yolo),
+        Tool::Run { command } => mode != Mode::Yolo && !harmless(command),
     };
     (needed && !listed("allow-tool")).then(|| {
         Refusal::NotGranted(match tool {
@@ -134,8 +134,8 @@ pub(crate) fn absolute(cwd: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Executes it.
-pub(crate) fn perform(tool: &Tool, cwd: &Path) -> Outcome {
+/// Executes it. A command is killed if `stopped` returns true as it starts; for later, there is [`end_work`].
+pub(crate) fn perform(tool: &Tool, cwd: &Path, stopped: &dyn Fn() -> bool) -> Outcome {
     let done = match tool {
         Tool::Read { path } => std::fs::read_to_string(path).map(|output| Done { output, ..Done::default() }),
         Tool::Edit { path, old, new } => match std::fs::read_to_string(path) {
@@ -146,7 +146,7 @@ pub(crate) fn perform(tool: &Tool, cwd: &Path) -> Outcome {
             Err(error) => Err(error),
         },
         Tool::Write { path, content } => write(path, std::fs::read_to_string(path).ok(), content.clone()),
-        Tool::Run { command } => run(command, cwd),
+        Tool::Run { command } => run(command, cwd, stopped),
     };
     match done {
         Ok(done) => Outcome::Done(done),
@@ -163,12 +163,16 @@ fn write(path: &str, before: Option<String>, after: String) -> std::io::Result<D
 static AT_WORK: AtomicI32 = AtomicI32::new(0);
 
 #[expect(clippy::disallowed_methods, reason = "the agent plays programs that run commands")]
-fn run(command: &str, cwd: &Path) -> std::io::Result<Done> {
+fn run(command: &str, cwd: &Path, stopped: &dyn Fn() -> bool) -> std::io::Result<Done> {
     let mut shell = Command::new("sh");
     // In a group of its own, as the real programs start it, so that a signal to the agent's group does not reach it.
     shell.args(["-c", command]).current_dir(cwd).process_group(0);
     let child = shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     AT_WORK.store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
+    // The number is stored above: an order to stop from now on finds it.
+    if stopped() {
+        end_work();
+    }
     let output = child.wait_with_output();
     // Clear it before the `?` below: the command is reaped, and the kernel may reuse its number.
     AT_WORK.store(0, Ordering::SeqCst);
@@ -217,8 +221,8 @@ mod tests {
             (&["--permission", "yolo", "--no-tools"], [false; 4]),
         ] {
             let options = options(args);
-            let allowed =
-                [read(), edit(), ls(), rm()].map(|tool| refusal(&tool, &options, Path::new("/w")).is_none());
+            let allowed = [read(), edit(), ls(), rm()]
+                .map(|tool| refusal(&tool, &options, options.mode, Path::new("/w")).is_none());
             assert_eq!(allowed, expected, "{args:?}");
         }
     }
@@ -227,7 +231,7 @@ mod tests {
     fn paths_stay_inside() {
         let read = |path: &str, args: &[&str]| {
             let path = absolute(Path::new("/w"), path).display().to_string();
-            refusal(&Tool::Read { path }, &options(args), Path::new("/w")).is_none()
+            refusal(&Tool::Read { path }, &options(args), Mode::Ask, Path::new("/w")).is_none()
         };
         assert!(read("a/../b", &[]));
         assert!(!read("../b", &[]) && !read("/etc/passwd", &[]));

@@ -2,6 +2,7 @@
 //!
 //! A voice writes what happens in the form in which one real program was recorded. It decides nothing.
 
+pub(crate) mod acp;
 mod claude;
 mod claude_result;
 mod codex;
@@ -71,12 +72,18 @@ pub(crate) trait Voice: Send {
     fn ask(&mut self, _call: &Call, _stage: &mut Stage) -> Option<String> {
         None
     }
+    /// Withdraws that request, in a dialect that can.
+    fn withdraw(&mut self, _stage: &mut Stage) {}
+    /// Reports that a tool begins to run, in a dialect that does.
+    fn starts(&mut self, _call: &Call, _stage: &mut Stage) {}
     /// Writes the result of a tool.
     fn outcome(&mut self, call: &Call, outcome: &Outcome, stage: &mut Stage);
     /// Writes a whole message, whatever else is open.
     fn whole(&mut self, text: &str, stage: &mut Stage);
     /// Ends the turn.
     fn end(&mut self, ending: &Ending, stage: &mut Stage);
+    /// Ends the turn because the host cancelled it, in a dialect whose hosts can.
+    fn cancelled(&mut self, _stage: &mut Stage) {}
     /// Ends because of a signal.
     fn part(&mut self, signal: i32, stage: &mut Stage) -> Parting;
 
@@ -98,6 +105,7 @@ pub(crate) fn of(format: Format) -> Box<dyn Voice> {
         Format::Codex => Box::new(codex::Codex::default()),
         Format::Gemini => Box::new(gemini::Gemini::default()),
         Format::Pi => Box::new(pi::Pi::default()),
+        Format::Acp => Box::new(acp::AcpVoice::default()),
     }
 }
 

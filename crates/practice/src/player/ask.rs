@@ -4,8 +4,11 @@ use std::io::BufRead;
 
 use serde_json::Value;
 
-use super::Player;
+use super::input::InputSource;
+use super::{Player, Stop};
+use crate::options::Mode;
 use crate::tools::{Call, Refusal, refusal};
+use crate::voices::acp;
 
 /// The message of Claude Code 2.1.325 for a request that can no longer be answered.
 const NO_RESPONSE: &str =
@@ -14,20 +17,56 @@ const NO_RESPONSE: &str =
 impl Player<'_> {
     /// Returns why a tool is denied, if it is. If it only lacks a permission, the agent requests it from the host, if the
     /// script and the dialect support that.
-    pub(super) fn forbidden(&mut self, call: &Call) -> Option<String> {
-        let why = match refusal(&call.tool, self.options, &self.cwd)? {
-            Refusal::Forbidden(why) => return Some(why),
-            Refusal::NotGranted(why) => why,
+    pub(super) fn forbidden(&mut self, call: &Call) -> Result<Option<String>, Stop> {
+        let mode = self.lock().stage.mode;
+        let why = match refusal(&call.tool, self.options, mode, &self.cwd) {
+            None => return Ok(None),
+            Some(Refusal::Forbidden(why)) => return Ok(Some(why)),
+            Some(Refusal::NotGranted(why)) => why,
         };
-        let mut question = None;
-        if self.asks {
-            self.with(|voice, stage| {
-                question = voice.ask(call, stage);
-                stage.out.flush();
-            });
+        match self.input.source {
+            // A host that speaks the protocol can always answer.
+            InputSource::Protocol if self.asks || mode != Mode::Read => self.ask_host(call),
+            InputSource::Text if self.asks => {
+                let mut question = None;
+                self.with(|voice, stage| {
+                    question = voice.ask(call, stage);
+                    stage.out.flush();
+                });
+                Ok(question.map_or(Some(why), |question| answer(&question)))
+            }
+            InputSource::Protocol | InputSource::Text => Ok(Some(why)),
         }
-        let Some(question) = question else { return Some(why) };
-        answer(&question)
+    }
+
+    /// Asks over the protocol, unless the host has allowed the tool for the session.
+    fn ask_host(&mut self, call: &Call) -> Result<Option<String>, Stop> {
+        let name = call.tool.name();
+        if self.lock().stage.always.contains(&name) {
+            return Ok(None);
+        }
+        let request = self.control.open_request();
+        self.with(|voice, stage| {
+            stage.request = request;
+            // The number is known already.
+            voice.ask(call, stage);
+            stage.out.flush();
+        });
+        let answer = match self.control.wait_for_answer() {
+            Ok(answer) => answer,
+            Err(stop) => {
+                self.with(|voice, stage| voice.withdraw(stage));
+                return Err(stop);
+            }
+        };
+        Ok(match acp::grant(&answer) {
+            acp::HostGrant::Once => None,
+            acp::HostGrant::Always => {
+                self.lock().stage.always.push(name);
+                None
+            }
+            acp::HostGrant::Refused => Some("User refused permission to run this tool".to_owned()),
+        })
     }
 }
 

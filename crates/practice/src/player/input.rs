@@ -10,20 +10,33 @@ use crate::script::{self, Step};
 /// How far into a prompt to look for `answer-early`.
 const BEGINNING: usize = 64 * 1024;
 
+/// Where the prompt came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputSource {
+    /// An argument, a script, or standard input as a text.
+    Text,
+    /// A message on standard input, which carries the host's other messages too.
+    Protocol,
+}
+
 /// The prompt and the script.
 #[derive(Debug)]
-pub(super) struct Input {
-    pub(super) prompt: String,
+pub(crate) struct Input {
+    pub(crate) source: InputSource,
+    pub(crate) prompt: String,
     /// The script as a text, for another process that plays it.
-    pub(super) script: String,
-    pub(super) steps: Vec<Step>,
+    pub(crate) script: String,
+    pub(crate) steps: Vec<Step>,
     /// How much of standard input was read.
-    pub(super) stdin_bytes: u64,
+    pub(crate) stdin_bytes: u64,
 }
 
 impl Input {
-    /// Reads the rest of standard input.
+    /// Reads the rest of standard input, unless it carries a protocol.
     pub(super) fn read_rest(&mut self) -> Result<(), String> {
+        if self.source == InputSource::Protocol {
+            return Ok(());
+        }
         let rest = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())
             .map_err(|error| format!("could not read standard input: {error}"))?;
         self.stdin_bytes += rest;
@@ -33,16 +46,10 @@ impl Input {
 
 /// Reads the script and the prompt according to the options.
 pub(super) fn take(options: &Options) -> Result<Input, String> {
-    let script = match options.value("script") {
-        Some(path) => {
-            Some(std::fs::read_to_string(path).map_err(|error| format!("could not read `{path}`: {error}"))?)
-        }
-        None => variable("PRACTICE_SCRIPT").filter(|script| !script.trim().is_empty()),
-    };
-    if let Some(script) = script {
+    if let Some(script) = script(options)? {
         let steps = script::of_script(&script)?;
         let prompt = options.prompt.clone().unwrap_or_default();
-        return Ok(Input { prompt, script, steps, stdin_bytes: 0 });
+        return Ok(Input { source: InputSource::Text, prompt, script, steps, stdin_bytes: 0 });
     }
     let (prompt, stdin_bytes) = match &options.prompt {
         Some(prompt) => (prompt.clone(), 0),
@@ -50,7 +57,19 @@ pub(super) fn take(options: &Options) -> Result<Input, String> {
         None => read_prompt()?,
     };
     let steps = script::of_prompt(&prompt)?;
-    Ok(Input { script: prompt_script(&prompt), prompt, steps, stdin_bytes })
+    let script = prompt_script(&prompt);
+    Ok(Input { source: InputSource::Text, script, prompt, steps, stdin_bytes })
+}
+
+/// Returns the script that the options or the environment name.
+pub(crate) fn script(options: &Options) -> Result<Option<String>, String> {
+    match options.value("script") {
+        Some(path) => {
+            let read = std::fs::read_to_string(path);
+            read.map(Some).map_err(|error| format!("could not read `{path}`: {error}"))
+        }
+        None => Ok(variable("PRACTICE_SCRIPT").filter(|script| !script.trim().is_empty())),
+    }
 }
 
 /// Returns the lines of a prompt that are directives.
@@ -90,12 +109,12 @@ fn read_prompt() -> Result<(String, u64), String> {
 }
 
 /// Reads the schema, from a file or the flag itself.
-pub(super) fn schema(options: &Options) -> Result<Option<Value>, String> {
+pub(crate) fn schema(options: &Options) -> Result<Option<Value>, String> {
     options.value("schema").map(|given| json("schema", given)).transpose()
 }
 
 /// Reads the names of the MCP servers.
-pub(super) fn mcp_servers(options: &Options) -> Result<Vec<String>, String> {
+pub(crate) fn mcp_servers(options: &Options) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for given in options.values("mcp-config") {
         let config = json("mcp-config", given)?;

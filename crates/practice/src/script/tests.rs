@@ -53,6 +53,19 @@ fn a_prompt_without_directives_has_none() {
 }
 
 #[test]
+fn each_prompt_of_a_session_has_its_part_and_after_the_last_one_they_begin_again() {
+    let script =
+        || of_script("say one\nnext-prompt\nsay two\nsay three\nnext-prompt\nhang").expect("a script");
+    let say = |text: &str| Step::Say(text.to_owned());
+    assert_eq!(part(script(), 0), [say("one")]);
+    assert_eq!(part(script(), 1), [say("two"), say("three")]);
+    assert_eq!(part(script(), 2), [Step::Hang]);
+    assert_eq!(part(script(), 3), [say("one")]);
+    assert_eq!(part(vec![say("one")], 7), [say("one")]);
+    assert_eq!(part(vec![], 7), []);
+}
+
+#[test]
 fn a_bad_directive_is_an_error_that_says_why() {
     for (line, why) in [
         ("fly", "unknown name or form; --help lists the directives"),
@@ -62,7 +75,7 @@ fn a_bad_directive_is_an_error_that_says_why() {
         ("bytes xyz", "`xyz` is not a byte in hexadecimal: write two digits"),
         ("bytes +f", "`+f` is not a byte in hexadecimal: write two digits"),
         ("sleep 2h", "`h` is not a unit of time: write `2s` or `500ms`"),
-        ("ignore sigkill", "it can ignore sigterm, sigint and sighup"),
+        ("ignore sigkill", "it can ignore sigterm, sigint, sighup, cancel and eof"),
         ("child", "it needs one of plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm"),
         ("say", "it needs a text"),
         ("tool edit \"a", "a quote is not closed"),

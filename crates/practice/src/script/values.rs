@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::signals::StopOrder;
+
 /// Reads a text: the rest of the line as it is, or in double quotes with `\n`, `\t`, `\"` and `\\`.
 pub(super) fn text(rest: &str) -> Result<String, String> {
     if rest.is_empty() {
@@ -125,6 +127,15 @@ pub(super) fn signal(text: &str) -> Result<i32, String> {
     named
         .or_else(|| text.parse().ok().filter(|number| (1..=64).contains(number)))
         .ok_or_else(|| format!("`{text}` is not a signal: write `9` or `sigkill`"))
+}
+
+/// Reads an order to stop.
+pub(super) fn order(text: &str) -> Result<StopOrder, String> {
+    match text {
+        "cancel" => Ok(StopOrder::Cancel),
+        "eof" => Ok(StopOrder::EndOfInput),
+        _ => signal(text).map(StopOrder::Signal),
+    }
 }
 
 fn split(text: &str) -> (&str, &str) {

@@ -41,6 +41,7 @@ const CASES: &[Case] = &[
     ("ignore sigterm sigint\nkill-self 15\nsay Still here", "completed", "Still here", 0, 0),
     ("tool read nothing.md\nsay Hello", "completed", "Hello", 0, 0),
     ("tool run ls\nsay Hello", "completed", "Hello", 0, 0),
+    ("say One\nnext-prompt\nsay Two", "completed", "One", 0, 0),
     ("fail 429 slow down", "failed", "*", 0, 1),
 ];
 

@@ -107,11 +107,11 @@ impl Agent {
         std::fs::read_to_string(self.path(name)).expect("the file is there")
     }
 
-    /// Starts it.
+    /// Starts its process, with pipes.
     #[expect(clippy::disallowed_methods, reason = "the agent under test is started here, and only here")]
-    pub(crate) fn start(&self) -> Started {
+    pub(crate) fn spawn(&self) -> Child {
         let format = ["--format".to_owned(), self.format.clone()];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_practice-agent"))
+        Command::new(env!("CARGO_BIN_EXE_practice-agent"))
             .args(format.iter().filter(|_| !self.format.is_empty()))
             .args(&self.args)
             .current_dir(self.folder.path())
@@ -122,7 +122,12 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("the agent starts");
+            .expect("the agent starts")
+    }
+
+    /// Starts it, and writes the prompt.
+    pub(crate) fn start(&self) -> Started {
+        let mut child = self.spawn();
         let mut stdin = child.stdin.take().expect("piped");
         let bytes = self.stdin.clone();
         let written = std::thread::spawn(move || stdin.write_all(&bytes).is_ok());
@@ -141,7 +146,10 @@ impl Agent {
 }
 
 /// Reads a pipe on a thread of its own. The channel ends when the pipe does.
-fn collect(mut pipe: impl Read + Send + 'static, paused: Arc<AtomicBool>) -> mpsc::Receiver<Vec<u8>> {
+pub(crate) fn collect(
+    mut pipe: impl Read + Send + 'static,
+    paused: Arc<AtomicBool>,
+) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut buffer = vec![0; 64 * 1024];
