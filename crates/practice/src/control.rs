@@ -10,7 +10,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock;
-use crate::player::Stop;
+
+/// Why the play ends early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The process exits with this code.
+    Exit(u8),
+    /// The turn has ended, and nothing may follow.
+    Over,
+    /// The host cancelled the prompt.
+    Cancelled,
+    /// An action of the agent failed.
+    Fault(String),
+}
 
 /// The state that the host and the play share.
 #[derive(Debug, Default)]

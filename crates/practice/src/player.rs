@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::input::{Input, InputSource};
-use crate::control::PlayControl;
+use crate::control::{PlayControl, Stop};
 use crate::options::Options;
 use crate::out::Out;
 use crate::script::Step;
@@ -35,19 +35,6 @@ const BATCH: u64 = 256;
 pub(crate) struct Show {
     pub(crate) voice: Box<dyn Voice>,
     pub(crate) stage: Stage,
-}
-
-/// Why the play ends early.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// The process exits with this code.
-    Exit(u8),
-    /// The turn has ended, and nothing may follow.
-    Over,
-    /// The host cancelled the prompt.
-    Cancelled,
-    /// An action of the agent failed.
-    Fault(String),
 }
 
 /// Plays the options and the prompt. An error is a mistake in them.
@@ -114,7 +101,7 @@ pub(crate) fn to_stderr(bytes: &[u8]) {
     _ = std::io::stderr().write_all(bytes);
 }
 
-/// What the play shares with other threads: its output, the ignored orders, and the host's hold on it.
+/// The state that the play shares with other threads: its output, the ignored orders, and the host's hold on it.
 #[derive(Clone)]
 pub(crate) struct SharedPlay {
     pub(crate) show: Arc<Mutex<Show>>,

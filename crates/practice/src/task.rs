@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::player::{Player, Stop};
+use crate::control::Stop;
+use crate::player::Player;
 use crate::tools::{Outcome, Tool, absolute};
 
 /// The file that the task works on, if it exists and is not improved yet.

@@ -4,8 +4,9 @@ use std::io::BufRead;
 
 use serde_json::Value;
 
+use super::Player;
 use super::input::InputSource;
-use super::{Player, Stop};
+use crate::control::Stop;
 use crate::options::Mode;
 use crate::tools::{Call, Refusal, refusal};
 use crate::voices::acp;

@@ -1,6 +1,7 @@
 //! Texts of the play: messages, thinking, and floods of either.
 
-use super::{BATCH, LONGEST_MESSAGE, Player, Show, Stop};
+use super::{BATCH, LONGEST_MESSAGE, Player, Show};
+use crate::control::Stop;
 use crate::voices::Block;
 
 impl Player<'_> {

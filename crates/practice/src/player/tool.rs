@@ -1,6 +1,7 @@
 //! Tool calls of the play.
 
-use super::{Player, Stop};
+use super::Player;
+use crate::control::Stop;
 use crate::script::ToolStep;
 use crate::tools::{Call, Outcome, Tool, absolute, perform};
 

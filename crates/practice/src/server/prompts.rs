@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use super::live_session::LiveSession;
 use super::{AcpServer, OpenSessions, RpcError};
+use crate::control::Stop;
 use crate::player::input::{Input, InputSource};
-use crate::player::{Player, SharedPlay, Stop, to_stderr};
+use crate::player::{Player, SharedPlay, Show, to_stderr};
 use crate::script;
 use crate::voices::acp;
 
 /// How long the next prompt waits for a play that went on after its response.
 const LEFTOVER: Duration = Duration::from_secs(1);
 
-/// What the thread of a play needs.
+/// The play of a prompt, as its thread gets it.
 struct PromptPlay {
     live: LiveSession,
     input: Input,
@@ -91,7 +92,7 @@ impl PromptPlay {
             None | Some(Stop::Over) => {}
             Some(Stop::Cancelled) => {
                 if shared.control.close() {
-                    let crate::player::Show { voice, stage } = &mut *show;
+                    let Show { voice, stage } = &mut *show;
                     voice.cancelled(stage);
                 }
             }
