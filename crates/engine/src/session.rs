@@ -393,7 +393,7 @@ impl Session {
         for (order, prompt) in live.acks.expired(now.up) {
             // The text of a steer is kept: it waits for the end of the turn.
             if let Some(prompt) = prompt {
-                // Qwen 0.24.4 fetches steers only after a batch of tools. What it has not fetched is taken back, and not sent twice.
+                // Some agents fetch steers only after a batch of tools. What was not fetched is taken back, and not sent twice.
                 let _ = run.take_back(&prompt.id, now, step);
                 run.forget_steer(&prompt.id, now, step);
                 live.queues.keep(prompt, run, now, step);

@@ -28,7 +28,7 @@ claude      claude            stream-json, json, json-verbose, live, stream-json
 glm         ax-glm            stream-json, text                                                 arg       built in  ax-glm
 grok-cli    grok              stream-json                                                       arg       built in  vibe-kit-grok
 codex-acp   codex-acp         acp                                                               protocol  built in
-practice    bowline           stream-json, codex, gemini, json, pi, text                        stdin     built in
+practice    bowline           stream-json, acp, codex, gemini, json, pi, text                   stdin     built in
 --- stderr
 "#);
     let listed: Vec<&str> = catalogue::built_in().map(|manifest| &*manifest.name).collect();

@@ -345,8 +345,7 @@ impl Run {
         if self.phase == RunPhase::Running && !self.has_lasting_turn() {
             return Err(OrderRefused::TurnOver);
         }
-        // One request for a turn: a second one is left unanswered by Codex 0.166.0, and cancels the next prompt in
-        // claude-agent-acp 0.99.1.
+        // One request for a turn: one agent leaves a second one unanswered, another one cancels the next prompt for it.
         if self.life.is_interrupting() {
             return Ok(());
         }
