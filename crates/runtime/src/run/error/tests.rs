@@ -20,6 +20,7 @@ fn has_cause(error: &Error) -> bool {
         | Error::BadAnswer { .. }
         | Error::SideFile { .. }
         | Error::Attachment { .. }
+        | Error::Socket(_)
         | Error::Background(_) => true,
         // These say all that there is to say: the request, or the agent, is at fault.
         Error::NoProvider
@@ -88,6 +89,10 @@ fn every_error_keeps_its_cause() {
         (Error::BadAnswer { text: path(), record: None, source: no_json() }, &json_words),
         (Error::SideFile { path: path(), source: fire() }, &fire_words),
         (Error::Attachment { path: path(), source: fire() }, &fire_words),
+        (
+            Error::from(SocketError::Io { doing: "bind", path: PathBuf::from("x"), source: fire() }),
+            &fire_words,
+        ),
         (Error::Background(fire()), &fire_words),
     ];
     for (error, root) in samples {
