@@ -237,6 +237,10 @@ impl Session {
             run.handle(RunInput::Begin, now, step);
         } else {
             live.stage = SessionStage::NoProcess;
+            // The plan at hand is never started, and its notices are about the session.
+            for notice in run.plan().notices.clone() {
+                run.emit_for_session(Kind::Notice(notice), now, step);
+            }
             run.change_state(SessionState::Idle, None, now, step);
         }
     }

@@ -119,3 +119,42 @@ async fn a_queue_survives_its_runner_and_is_offered() {
     assert_eq!(again.turn_over().await.map(|it| it.turn), Ok(2));
     assert!(again.snapshot().await.expect("a snapshot").offered.is_empty());
 }
+
+#[tokio::test]
+async fn a_resume_takes_over_the_options_and_no_secret_is_on_file() {
+    let world = testing::world();
+    world.provider("claude", says("one"));
+    let server = bowline::McpServer::Stdio {
+        command: "server".to_owned(),
+        args: Vec::new(),
+        env: [("TOKEN_OF_SERVER".to_owned(), "hunter2-of-server".to_owned())].into(),
+    };
+    let session = bowline::session("claude").model("opus").permission(bowline::PermissionMode::Edit);
+    let session = session.with(|task| {
+        world.prepare(task).effort("low").env("MY_KEY", "hunter2-of-mine").mcp_server("files", server)
+    });
+    let session = session.open().await.expect("a session");
+    session.send("hello").await.expect("a receipt");
+    session.turn_over().await.expect("a turn");
+    let (id, dir) = (session.id().clone(), session.dir().expect("a journal").to_owned());
+    session.stop().await.expect("a record");
+    let meta = std::fs::read_to_string(dir.join("session.json")).expect("the description");
+    assert!(!meta.contains("hunter2"), "{meta}");
+    assert!(meta.contains("TOKEN_OF_SERVER") && meta.contains("MY_KEY"), "{meta}");
+    let again = bowline::session("claude").resume(id.as_str()).with(|task| world.prepare(task));
+    let again = again.open().await.expect("the session goes on");
+    let mut watch = again.watch_from(1).expect("a journal");
+    again.stop().await.expect("a record");
+    let kept = bowline::journal::SessionMeta::read(&dir).expect("the description").resume.expect("options");
+    assert_eq!((kept.model.as_deref(), kept.effort.as_deref()), (Some("opus"), Some("low")));
+    assert_eq!(kept.permission, Some(bowline::PermissionMode::Edit));
+    // What is not known any more is named.
+    let mut warned = Vec::new();
+    while let Some(event) = watch.next().await.expect("the journal") {
+        if let Kind::Notice(notice) = event.kind {
+            warned.push(notice.text);
+        }
+    }
+    assert!(warned.iter().any(|text| text.contains("MY_KEY")), "{warned:?}");
+    assert!(warned.iter().any(|text| text.contains("`files`")), "{warned:?}");
+}

@@ -4,6 +4,7 @@ use bowline_protocol::SessionId;
 use bowline_protocol::kinds::SessionState;
 use bowline_providers::invocation::Invocation;
 
+use super::resumed;
 use super::spec::RunSpec;
 use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
@@ -71,6 +72,8 @@ fn renew(meta: &mut SessionMeta, new: SessionMeta) {
         key: new.key.or(old.key),
         label: new.label.or(old.label),
         profile: new.profile.or(old.profile),
+        // `translate` has filled in what the caller left open.
+        resume: new.resume.or(old.resume),
         parent: old.parent,
         abort: None,
         ..new
@@ -109,6 +112,7 @@ fn session_meta(task: &Task, context: &AttemptContext, spec: &RunSpec) -> Sessio
     meta.profile = task.profile.as_ref().map(|profile| profile.name.clone());
     meta.parent = context.parent.clone().or_else(|| task.parent.clone());
     meta.cwd.clone_from(&request.cwd);
+    meta.resume = Some(Box::new(resumed::options_of(task)));
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
     meta.container.clone_from(&request.docker);

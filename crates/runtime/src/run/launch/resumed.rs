@@ -1,10 +1,13 @@
 //! The session of ours that a task resumes: the agent's own id in the place of ours, and whether the run appends to its journal.
 
-use bowline_protocol::{Resume, SessionId};
+use std::collections::BTreeMap;
+
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{McpServer, PermissionMode, Resume, SessionId};
 
 use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{JournalChoice, Task};
-use crate::sessions::journal::{self, Home, JournalError, SessionMeta};
+use crate::sessions::journal::{self, Home, JournalError, ResumeOptions, SessionMeta};
 use crate::sessions::registry;
 
 /// Cleans up after a killed runner of the session that a task resumes, before another runner takes it.
@@ -37,11 +40,14 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
     if meta.provider != provider {
         return Err(gap(ResumeGap::OtherProvider { provider: meta.provider }));
     }
-    let native = match meta.native_session {
+    let native = match meta.native_session.clone() {
         Some(native) => Some(native),
         None => journal::native_session(&dir).map_err(unread)?,
     };
     let native = native.ok_or_else(|| gap(ResumeGap::NoNativeSession))?;
+    if let Some(options) = &meta.resume {
+        take_over(task, options);
+    }
     match (&mut task.request.resume, &task.journal) {
         (Some(Resume::Id { native_session }), JournalChoice::Default | JournalChoice::At(_)) => {
             *native_session = native;
@@ -55,6 +61,106 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         (Some(Resume::Latest) | None, _) => {}
     }
     Ok(())
+}
+
+/// Returns what a later resume needs of a task.
+pub(super) fn options_of(task: &Task) -> ResumeOptions {
+    let request = &task.request;
+    ResumeOptions {
+        permission: task.mode_chosen.then_some(request.permission),
+        model: task.chosen_model(),
+        effort: request.effort.clone(),
+        add_dirs: request.add_dirs.clone(),
+        mcp_servers: request
+            .mcp_servers
+            .iter()
+            .map(|(name, it)| (name.clone(), without_values(it)))
+            .collect(),
+        variables: request.env.keys().cloned().collect(),
+    }
+}
+
+/// Returns a server with the names of its variables and headers, and without their values.
+fn without_values(server: &McpServer) -> McpServer {
+    let names = |pairs: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+        pairs.keys().map(|name| (name.clone(), String::new())).collect()
+    };
+    match server {
+        McpServer::Stdio { command, args, env } => {
+            McpServer::Stdio { command: command.clone(), args: args.clone(), env: names(env) }
+        }
+        McpServer::Http { url, headers } => McpServer::Http { url: url.clone(), headers: names(headers) },
+    }
+}
+
+/// Takes over the options of the earlier stint that the caller left open. Values of variables come from the caller's environment.
+fn take_over(task: &mut Task, options: &ResumeOptions) {
+    let variables: BTreeMap<String, String> = task.variables().texts().collect();
+    let filled = |pairs: &BTreeMap<String, String>| -> Option<BTreeMap<String, String>> {
+        pairs.keys().map(|name| Some((name.clone(), variables.get(name)?.clone()))).collect()
+    };
+    for name in &options.variables {
+        if task.request.env.contains_key(name) {
+            continue;
+        }
+        match variables.get(name) {
+            Some(value) => drop(task.request.env.insert(name.clone(), value.clone())),
+            None => warn(task, format!("the variable {name} of the earlier session is not set")),
+        }
+    }
+    match options.permission {
+        Some(mode) if !task.mode_chosen && mode != PermissionMode::Yolo => {
+            task.request.permission = mode;
+            task.mode_chosen = true;
+        }
+        Some(PermissionMode::Yolo) if !task.mode_chosen => {
+            warn(
+                task,
+                "the session ran with the permission mode `yolo`, which has to be chosen anew".to_owned(),
+            );
+        }
+        Some(_) | None => {}
+    }
+    let request = &mut task.request;
+    if request.model.is_none() {
+        request.model.clone_from(&options.model);
+    }
+    if request.effort.is_none() {
+        request.effort.clone_from(&options.effort);
+    }
+    if request.add_dirs.is_empty() {
+        request.add_dirs.clone_from(&options.add_dirs);
+    }
+    if !request.mcp_servers.is_empty() {
+        return;
+    }
+    for (name, server) in &options.mcp_servers {
+        let server = match server {
+            McpServer::Stdio { command, args, env } => {
+                filled(env).map(|env| McpServer::Stdio { command: command.clone(), args: args.clone(), env })
+            }
+            McpServer::Http { url, headers } if headers.is_empty() => Some(server_of(url)),
+            // Headers are no variables: their values cannot be found again.
+            McpServer::Http { .. } => None,
+        };
+        match server {
+            Some(server) => drop(task.request.mcp_servers.insert(name.clone(), server)),
+            None => warn(
+                task,
+                format!(
+                    "the MCP server `{name}` is left out: its variables or headers are not known any more"
+                ),
+            ),
+        }
+    }
+}
+
+fn server_of(url: &str) -> McpServer {
+    McpServer::Http { url: url.to_owned(), headers: BTreeMap::new() }
+}
+
+fn warn(task: &mut Task, text: String) {
+    task.notices.push(Notice { level: Level::Warn, text, code: Some("resume_option".to_owned()) });
 }
 
 /// Returns the session of ours that a task resumes or forks.

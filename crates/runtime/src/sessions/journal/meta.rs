@@ -1,12 +1,15 @@
 //! `session.json`: the description of a session. Replaced as a whole, never changed in place.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use bowline_protocol::kinds::SessionState;
-use bowline_protocol::{Capabilities, Millis, NativeSessionId, SessionId, Timestamp};
+use bowline_protocol::{
+    Capabilities, McpServer, Millis, NativeSessionId, PermissionMode, SessionId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use super::append::create_private;
@@ -60,6 +63,9 @@ pub struct SessionMeta {
     /// The caller's label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// What a resume needs of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Box<ResumeOptions>>,
     /// The session that this one comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
@@ -102,6 +108,7 @@ impl SessionMeta {
             key: None,
             profile: None,
             label: None,
+            resume: None,
             parent: None,
             state: SessionState::Created,
             runner: Some(Runner::current()),
@@ -134,6 +141,30 @@ impl SessionMeta {
         }
         serde_json::from_slice(&text).map_err(damaged)
     }
+}
+
+/// The options of a session that a resume takes over, unless its caller names others. Values of variables are never kept: they may be
+/// secrets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResumeOptions {
+    /// The permission mode, if the caller chose one. `yolo` has to be chosen anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PermissionMode>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The effort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// Further directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add_dirs: Vec<String>,
+    /// MCP servers, with empty values in the place of their variables and headers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp_servers: BTreeMap<String, McpServer>,
+    /// The names of the variables that the caller set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
 }
 
 /// The identity of a program's file, to detect that it was replaced.
