@@ -38,6 +38,7 @@
 
 mod activity;
 mod agent_text;
+mod ask;
 mod calls;
 mod canvas;
 mod error_text;
@@ -64,6 +65,7 @@ use bowline_providers::views::Tally;
 pub(crate) use self::activity::status_of;
 use self::activity::{ActivityState, ends_text, is_background, is_work, stopping};
 use self::agent_text::{AgentText, SideSource};
+use self::ask::AskPanel;
 use self::calls::OpenCalls;
 use self::canvas::{Canvas, StatusDisplay};
 pub(crate) use self::canvas::{OutputPiece, PieceStream, Screen, Surface};
@@ -111,6 +113,8 @@ pub(crate) struct Renderer {
     who: Option<String>,
     /// The printed warnings, so that the failure does not repeat them.
     warned: Vec<String>,
+    /// The requests that the person decides; `None` if the person is not asked.
+    panel: Option<AskPanel>,
 }
 
 /// The number of warnings that are remembered.
@@ -133,6 +137,7 @@ impl Renderer {
             told_of_fallback: false,
             who: options.provider.as_deref().map(words::one_line),
             warned: Vec::new(),
+            panel: None,
             options,
         }
     }
@@ -152,7 +157,9 @@ impl Renderer {
         if !is_beside_the_end(&event.kind) && !ours {
             self.resume();
         }
+        let printed = self.canvas.printed();
         self.handle(event, now);
+        self.cover_request(printed, now);
         self.tally.event(event);
         self.busy.heard |= !is_background(&event.kind);
         self.canvas.take()
@@ -162,8 +169,11 @@ impl Renderer {
     pub(crate) fn tick(&mut self, now: Timestamp) -> Vec<OutputPiece> {
         self.busy.started.get_or_insert(now);
         let silent = self.busy.spoke.is_none_or(|spoke| now.since(spoke) >= SILENCE);
+        self.repeat_request(now);
         let status = self.status(now);
-        if silent || matches!(status, Some(StatusDisplay::Line(_))) {
+        // Other lines end the text of the answer; below a request it may continue, and a line after each piece would tear it.
+        let ends_text = matches!(status, Some(StatusDisplay::Line(_))) && self.waits_for_keys().is_none();
+        if silent || ends_text {
             self.canvas.status(status);
         }
         self.canvas.take()
@@ -172,6 +182,7 @@ impl Renderer {
     /// Shows that the user interrupted.
     pub(crate) fn interrupted(&mut self, interrupt: Interrupt, now: Timestamp) -> Vec<OutputPiece> {
         self.busy.stopping = Some(interrupt);
+        self.refusals.stop();
         let erases = self.options.screen.stderr.tty && self.options.screen.stderr.erases;
         if erases {
             self.canvas.status(self.status(now));
@@ -235,10 +246,12 @@ impl Renderer {
             Kind::ToolFinished(end) => self.tool_finished(end, event.at),
             Kind::FilesTouched(touched) => self.files.touched(touched),
             Kind::ApprovalAsked(asked) => {
-                self.refusals.asked(asked);
+                self.approval_asked(asked);
                 self.show_status_line(now);
             }
-            Kind::ApprovalDecided(decided) => self.refusals.decided(decided, &self.calls),
+            Kind::ApprovalDecided(decided) => self.approval_decided(decided),
+            Kind::QuestionAsked(asked) if self.question_asked(asked) => {}
+            Kind::QuestionAnswered(answer) if self.question_answered(answer) => {}
             Kind::Retrying(retrying) => {
                 self.retries += 1;
                 if event.source == Source::Bowline {
@@ -414,7 +427,7 @@ impl Renderer {
         let (label, rest) = text.split_at(text.find(": ").map_or(0, |end| end + 2));
         let paint = match label {
             "error: " => Paint::Red,
-            "refused: " => Paint::Yellow,
+            "refused: " | "denied by you: " | "denied at the deadline: " => Paint::Yellow,
             _ => Paint::Dim,
         };
         self.say(RemarkLevel::Always, &PaintedLine::of(paint, label).and(Paint::Plain, rest));
@@ -452,6 +465,9 @@ impl Renderer {
     }
 
     fn status(&self, now: Timestamp) -> Option<StatusDisplay> {
+        if let Some(line) = self.ask_line(now).filter(|_| self.busy.stopping.is_none()) {
+            return Some(StatusDisplay::Line(line));
+        }
         if self.options.detail == DetailLevel::Quiet && self.busy.stopping.is_none() {
             return None;
         }

@@ -10,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::error::{CommandError, Fault};
+use crate::ui::keyboard;
 
 /// After the agent was killed for this long, one more signal ends this process, even if its output is blocked.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
@@ -153,5 +154,6 @@ async fn leave_soon(how: StopSignal) {
 /// Ends this process with unread output. The agent has ended, or the keeper kills it.
 #[expect(clippy::exit, reason = "the thread that would return waits for a reader that may never read")]
 fn leave(how: StopSignal) -> ! {
+    keyboard::restore();
     std::process::exit(i32::from(how.code()))
 }

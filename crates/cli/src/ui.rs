@@ -1,11 +1,12 @@
 //! The only writer to the standard streams: messages on standard error, the requested output on standard output.
 //!
 //! No other module writes to a standard stream or queries the terminal; a tidy test checks it. [`Ui`] prints messages, [`Stdout`] the
-//! requested output, `tables` lays out columns, `terminal` knows width, colour and characters. Messages contain names
+//! requested output, `tables` lays out columns, `terminal` knows width, colour and characters, `keyboard` reads single keys. Messages contain names
 //! and texts of agents, projects and clients, so this module escapes control sequences, and not its callers.
 //!
 //! The renderer of a run (`human`) makes bytes and writes nothing; `output` writes them through this module.
 
+pub(crate) mod keyboard;
 pub(crate) mod panic;
 mod stdout;
 pub(crate) mod tables;

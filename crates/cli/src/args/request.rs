@@ -108,8 +108,8 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "FILE", help_heading = WORK)]
     pub(crate) mcp_config: Vec<PathBuf>,
 
-    /// Actions that the agent may take without approval. Default: `ask`. Nothing can be approved during a run, so `ask`
-    /// denies what needs approval
+    /// Actions that the agent may take without approval. Default: `ask`. `bowline run` on a terminal asks you
+    /// about the others, where the agent can ask; elsewhere they are denied
     #[arg(long, value_name = "MODE", help_heading = LIMITS)]
     pub(crate) permission: Option<PermissionArg>,
 
@@ -192,7 +192,7 @@ pub(crate) struct RequestArgs {
 const ROUTE: &str = "Routing, retries and fallback";
 const AGENT: &str = "Agent options";
 const WORK: &str = "Task options";
-const LIMITS: &str = "Permissions and limits";
+pub(super) const LIMITS: &str = "Permissions and limits";
 const SESSION: &str = "Session options";
 
 /// Actions that an agent may take without approval.

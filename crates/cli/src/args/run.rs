@@ -1,6 +1,6 @@
 //! The arguments of `bowline run`.
 
-use super::request::RequestArgs;
+use super::request::{LIMITS, RequestArgs, span};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   bowline run --provider NAME \"Explain this repository\"
@@ -8,6 +8,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bowline run --provider NAME --permission edit \"Fix the failing test\"
   bowline run --provider auto --hint fast --max-cost 0.50 \"Summarise this\"
   bowline run -p NAME -o json --no-tools \"Name this branch\" | jq -r .text
+
+On a terminal Bowline asks before the agent does what `--permission` does not allow: `y` allows it once, `n` denies it, \
+    `?` explains all keys.
 
 The answer goes to standard output, everything else to standard error. Ctrl-C cancels the run and keeps the answer so \
     far; a second Ctrl-C kills the agent. A completed answer is kept even if you interrupt afterwards. If output is blocked, press \
@@ -24,6 +27,16 @@ pub(crate) struct RunArgs {
     /// Print the command that would be run, without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Deny what needs an approval, instead of asking on the terminal. The default without a terminal, with `-q`, with CI set,
+    /// with an output format for programs, and with several providers
+    #[arg(long, help_heading = LIMITS)]
+    pub(crate) no_ask: bool,
+
+    /// Deny an approval that is not decided within this time, such as 90s or 10m. Default: it waits, and no time limit of the
+    /// run counts
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "no_ask", help_heading = LIMITS)]
+    pub(crate) approval_deadline: Option<std::time::Duration>,
 
     /// Show thinking, sub-agents, retries and tool output; twice (`-vv`) also tool input and every event
     #[arg(long, short = 'v', action = clap::ArgAction::Count)]

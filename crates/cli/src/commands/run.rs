@@ -1,5 +1,6 @@
 //! `bowline run`: runs one turn of an agent, from the prompt to the exit code.
 
+mod asking;
 mod choose;
 mod cleanup;
 mod closed_output;
@@ -23,6 +24,7 @@ use crate::output::sink::{OutputFormat, Sink};
 use crate::signals::StopSignal;
 use crate::ui::Stdout;
 use crate::{async_runtime, suggest};
+use asking::Asking;
 use choose::NamedProvider;
 pub(crate) use choose::RequestTarget;
 pub(crate) use closed_output::beside_the_run;
@@ -53,19 +55,26 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         RequestTarget::One(named) => Some(named),
         RequestTarget::Router => None,
     };
+    let request = &resolved.args;
     let task = resolved.task(&prompt, named)?;
+    let manifest = named.and_then(NamedProvider::manifest);
+    let (task, asking) = Asking::of(args, request, format).applied(task, args, manifest);
     if args.dry_run {
         return preview::dry_run(&task, format, stdout);
     }
-    let request = &resolved.args;
     let options = render_options(request, detail(args), named);
     let mut sink = Sink::new(format, options, named.map(|named| named.name().to_owned()));
     if let (None, Some(cwd)) = (&args.request.cwd, &request.cwd) {
         sink.mention(&format!("resuming the session in {}", cwd.display()))?;
     }
+    if asking == Asking::Person {
+        sink.ask();
+    }
+    // With its format for live sessions, the agent can ask.
+    let asks = asking == Asking::Person && manifest.is_some_and(|manifest| manifest.live_format().is_some());
     if matches!(format, OutputFormat::Human)
-        && let Some(line) =
-            named.and_then(NamedProvider::manifest).and_then(|manifest| reads_only(manifest, request))
+        && !asks
+        && let Some(line) = manifest.and_then(|manifest| reads_only(manifest, request))
     {
         sink.mention(&line)?;
     }
@@ -76,8 +85,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     // Query the version only of the installed program: not of one in a container, not of the caller's own binary, which would
     // start twice, and not in an ephemeral run, which must not write to the cache.
     let plain = request.docker.is_none() && request.binary.is_none() && !request.ephemeral;
-    let program =
-        named.and_then(NamedProvider::manifest).filter(|_| plain && matches!(format, OutputFormat::Human));
+    let program = manifest.filter(|_| plain && matches!(format, OutputFormat::Human));
     let runtime = async_runtime::start()?;
     let (record, stopped) = runtime.block_on(follow::drive(task, sink, request.ephemeral, program))?;
     if stopped == StopSignal::No {

@@ -106,15 +106,20 @@ impl ToolCall {
         Some(Some(dir).filter(|dir| !dir.is_empty()))
     }
 
+    /// Returns the file, the command, or whatever else the call is about.
+    pub(super) fn subject(&self) -> &str {
+        if self.subject.is_empty() { &self.title } else { &self.subject }
+    }
+
     /// Returns the tool and the subject.
     pub(super) fn label(&self) -> String {
         let name = words::one_line(&self.name);
-        let subject = if self.subject.is_empty() { &self.title } else { &self.subject };
+        let subject = self.subject();
         let repeats = subject.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(&name));
         if subject.is_empty() {
             name
         } else if repeats {
-            subject.clone()
+            subject.to_owned()
         } else {
             format!("{name} {subject}")
         }
@@ -239,7 +244,7 @@ impl OpenCalls {
 }
 
 /// Finds the subject of a call in its arguments.
-fn subject(input: &Json, cwd: Option<&str>) -> Option<String> {
+pub(super) fn subject(input: &Json, cwd: Option<&str>) -> Option<String> {
     let arguments: Value = input.read().ok()?;
     TELLING.iter().filter_map(|key| arguments.get(key)).find_map(|value| said(value, cwd))
 }

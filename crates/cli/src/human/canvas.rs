@@ -103,6 +103,8 @@ pub(super) struct Canvas {
     stdout_column: usize,
     stderr_column: usize,
     shown: Option<ShownStatus>,
+    /// The number of writes that stay on the screen.
+    printed: u64,
     last: LastOutput,
     /// The unfinished last line of the answer, held back if a reader may print to our terminal.
     part: String,
@@ -124,6 +126,7 @@ impl Canvas {
             stdout_column: 0,
             stderr_column: 0,
             shown: None,
+            printed: 0,
             last: LastOutput::Nothing,
             part: String::new(),
             answered: false,
@@ -140,6 +143,11 @@ impl Canvas {
     pub(super) fn resize(&mut self, width: u16) {
         self.screen.stdout.width = width.max(1);
         self.screen.stderr.width = width.max(1);
+    }
+
+    /// Returns a number that grows with everything that is printed, but not with a status.
+    pub(super) fn printed(&self) -> u64 {
+        self.printed
     }
 
     pub(super) fn screen(&self) -> &Screen {
@@ -344,6 +352,7 @@ impl Canvas {
 
     /// Writes harmless text and updates the cursor.
     fn push(&mut self, to: PieceStream, text: &str) {
+        self.printed += 1;
         let shared = self.shared();
         let (surface, column) = match to {
             PieceStream::Stdout => (self.screen.stdout, &mut self.stdout_column),

@@ -17,6 +17,8 @@ pub(super) struct Refusals {
     asked: Vec<PendingApproval>,
     refused: Vec<DeniedCall>,
     left_out: u64,
+    /// Whether the user stops the run: what is denied from then on is no refusal.
+    stopping: bool,
 }
 
 #[derive(Debug)]
@@ -47,13 +49,17 @@ enum Remedy {
     /// `--add-dir` with a path that is safe in a shell.
     AddDir(Option<String>),
     Yolo,
-    /// No flag helps: a person denied it, or everything is allowed already.
+    /// The person denied it, so that no flag is missing.
+    Person,
+    /// No decision came in time.
+    Deadline,
+    /// No flag helps: everything is allowed already.
     Nothing,
 }
 
 impl Refusals {
     pub(super) fn new(mode: PermissionMode, has: Remedies) -> Self {
-        Self { mode, has, asked: Vec::new(), refused: Vec::new(), left_out: 0 }
+        Self { mode, has, asked: Vec::new(), refused: Vec::new(), left_out: 0, stopping: false }
     }
 
     /// Records a request for approval.
@@ -71,18 +77,31 @@ impl Refusals {
         self.asked.last().map(|asked| asked.summary.as_str())
     }
 
+    /// Handles that the user stops the run.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Describes an action that waits for a decision.
+    pub(super) fn asked_about(&self, id: &ApprovalId, calls: &OpenCalls) -> Option<String> {
+        let asked = self.asked.iter().find(|asked| asked.id == *id)?;
+        let call = asked.tool.as_ref().and_then(|tool| calls.find(tool));
+        Some(call.map_or_else(|| asked.summary.clone(), ToolCall::label))
+    }
+
     /// Records a decision.
     pub(super) fn decided(&mut self, decided: &ApprovalDecided, calls: &OpenCalls) {
         let place = self.asked.iter().position(|asked| asked.id == decided.id);
         let asked = place.map(|place| self.asked.remove(place));
         let refused = matches!(decided.decision, Decision::Deny | Decision::DenyAlways);
-        if !refused || decided.by == Decider::Withdrawn {
+        if !refused || decided.by == Decider::Withdrawn || self.stopping {
             return;
         }
         let Some(asked) = asked else { return };
         let call = asked.tool.as_ref().and_then(|tool| calls.find(tool));
         let remedy = match (decided.by, call) {
-            (Decider::Human, _) => Remedy::Nothing,
+            (Decider::Human, _) => Remedy::Person,
+            (Decider::Timeout, _) => Remedy::Deadline,
             (_, Some(call)) => self.remedy_of(call),
             (_, None) => self.remedy(kind_of(asked.category), ""),
         };
@@ -92,7 +111,7 @@ impl Refusals {
 
     /// Records a denied call. Its decision may have been recorded before.
     pub(super) fn denied(&mut self, id: &ToolId, call: Option<&ToolCall>) {
-        if self.refused.iter().any(|refused| refused.tool.as_ref() == Some(id)) {
+        if self.stopping || self.refused.iter().any(|refused| refused.tool.as_ref() == Some(id)) {
             return;
         }
         let (what, remedy) = match call {
@@ -146,6 +165,8 @@ impl Refusals {
                 format!("refused: {list}; --add-dir {dir} would allow {them}")
             }
             Remedy::Yolo => format!("refused: {list}; --permission yolo would allow {them}"),
+            Remedy::Person => format!("denied by you: {list}"),
+            Remedy::Deadline => format!("denied at the deadline: {list}"),
             Remedy::Nothing => format!("refused: {list}"),
         }
     }

@@ -1,5 +1,6 @@
 //! What a person sees of a run: recordings of real programs and made events, on terminals in memory and in pipes.
 
+mod asks;
 mod made;
 mod pipes;
 mod screens;

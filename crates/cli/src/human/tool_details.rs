@@ -61,6 +61,22 @@ impl EditChange {
         }
     }
 
+    /// Returns the number of changed lines.
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Returns the first changed lines.
+    pub(super) fn painted(&self, most: usize) -> impl Iterator<Item = PaintedLine> {
+        self.lines.iter().take(most).map(|(mark, text)| {
+            let (paint, sign) = match mark {
+                LineMark::Added => (Paint::Green, '+'),
+                LineMark::Removed => (Paint::Red, '-'),
+            };
+            PaintedLine::of(paint, format!("    {sign} {text}"))
+        })
+    }
+
     fn read(&mut self, value: &Value, depth: u8) {
         // Edits are at most lists in objects in lists.
         if depth > 4 {
@@ -182,14 +198,10 @@ impl super::Renderer {
     fn show_change(&mut self, change: &EditChange) {
         // The lines of a whole new file are shown with `-v` only.
         let most = self.at_most(if change.whole { 0 } else { 6 }, 40, 400);
-        for (mark, text) in change.lines.iter().take(most) {
-            let (paint, sign) = match mark {
-                LineMark::Added => (Paint::Green, '+'),
-                LineMark::Removed => (Paint::Red, '-'),
-            };
-            self.below(PaintedLine::of(paint, format!("    {sign} {text}")));
+        for line in change.painted(most) {
+            self.below(line);
         }
-        let left = change.lines.len().saturating_sub(most);
+        let left = change.len().saturating_sub(most);
         if left > 0 && most > 0 {
             let lines = words::many(left as u64, "more line");
             let how = if self.options.detail == DetailLevel::Usual { " (-v shows them)" } else { "" };

@@ -8,7 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use bowline_protocol::kinds::TextDelta;
-use bowline_protocol::{Event, Kind, MessageId, Timestamp};
+use bowline_protocol::{Event, Kind, MessageId, OrderRefused, SessionOrder, Timestamp};
 use bowline_providers::{ansi, views};
 use serde::Serialize;
 
@@ -147,6 +147,7 @@ impl Sink {
         if let Some(viewer) = self.viewer.as_mut().filter(|_| closed.is_ok()) {
             closed = viewer.flush(&mut self.stdout);
         }
+        pieces.extend(self.renderer.ask_next(now));
         let written = self.write(&pieces);
         closed.and(written)
     }
@@ -167,6 +168,43 @@ impl Sink {
         // Blank text is not an answer yet, so the next text goes to the renderer too.
         self.speaking = (!text.trim().is_empty()).then(|| message.clone());
         false
+    }
+
+    /// Lets the person decide what the agent asks for.
+    pub(crate) fn ask(&mut self) {
+        self.renderer.ask();
+    }
+
+    /// Returns the number of the request that waits for the keyboard.
+    pub(crate) fn waits_for_keys(&self) -> Option<u64> {
+        self.renderer.waits_for_keys()
+    }
+
+    /// Handles bytes of the keyboard. Returns the order that they give.
+    pub(crate) fn typed(
+        &mut self,
+        bytes: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<SessionOrder>, CommandError> {
+        let (pieces, order) = self.renderer.typed(bytes, now);
+        self.write(&pieces).map(|()| order)
+    }
+
+    /// Shows that an order of the person was refused, and the next request.
+    pub(crate) fn order_refused(
+        &mut self,
+        order: &SessionOrder,
+        why: &OrderRefused,
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
+        let mut pieces = self.renderer.order_refused(order, why, now);
+        pieces.extend(self.renderer.ask_next(now));
+        self.write(&pieces)
+    }
+
+    /// Returns the order that denies the request on the screen, because the keyboard is gone.
+    pub(crate) fn deny_shown(&mut self) -> Option<SessionOrder> {
+        self.renderer.deny_shown()
     }
 
     /// Updates the status line.

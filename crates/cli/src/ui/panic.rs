@@ -8,6 +8,8 @@ use crate::human::error_text;
 
 /// Reports a panic and its place. With `RUST_BACKTRACE=1`, adds the backtrace.
 pub(crate) fn report(panic: &PanicHookInfo<'_>) {
+    // Before the text: a question may be open.
+    super::keyboard::restore();
     let why = panic.payload_as_str().unwrap_or("no panic message");
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line()));
     let cause = format!("{why}{}", place.unwrap_or_default());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bowline::PermissionMode;
 
+use super::keyboard;
 use crate::human::{AgentHints, DetailLevel, Glyphs, Remedies, RenderOptions, Screen, Surface};
 
 /// Returns the options of the renderer for our own streams and the run.
@@ -86,6 +87,14 @@ const READ_BY: Duration = Duration::from_millis(250);
 
 /// The time that a reader gets to print what it has read.
 const PRINTED_BY: Duration = Duration::from_millis(15);
+
+/// Returns whether a person at the terminal can be asked: both sides of the conversation are the terminal, it can erase a line, and
+/// no pipe leads to a program that may read keys itself, as a pager does.
+pub(crate) fn can_ask() -> bool {
+    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+    let erases = Surface::terminal(width(), variable("TERM").as_deref(), false).erases;
+    stderr.is_terminal() && erases && !is_pipe(&stdout) && variable("CI").is_none() && keyboard::is_there()
+}
 
 /// Returns the width of the terminal.
 pub(crate) fn width() -> u16 {

@@ -1,6 +1,7 @@
 //! Tests of the `bowline` command as a person or a script meets it: exit code, standard output, standard error.
 
 mod acp;
+mod asks;
 mod better;
 mod budgets;
 mod certify;

@@ -7,6 +7,7 @@ use bowline_protocol::Millis;
 use bowline_providers::manifest::Manifest;
 use tokio::sync::mpsc;
 
+use super::asking::Asker;
 use super::{closed_output, uncertified};
 use crate::error::CommandError;
 use crate::human::{Interrupt, RunSummary, TICK};
@@ -121,6 +122,7 @@ async fn show(
     sent: &mut mpsc::UnboundedReceiver<SignalAction>,
 ) -> Result<StopSignal, CommandError> {
     let mut stopped = StopSignal::No;
+    let mut asker = Asker::new(turn.control());
     let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
     // After a blocked write one tick is enough. Tokio's default would send all missed ticks at once.
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -137,12 +139,14 @@ async fn show(
                 }
                 SignalAction::Stop(_) => sink.interrupted(Interrupt::Second, time::now())?,
             },
+            input = asker.next() => asker.handle(input, sink)?,
             events = turn.next_batch(AT_ONCE) => match events.map_err(CommandError::from)? {
                 events if events.is_empty() => return Ok(stopped),
                 events => sink.events(&events, time::now())?,
             },
             _ = tick.tick() => sink.tick(time::now())?,
         }
+        asker.attend(sink)?;
     }
 }
 
