@@ -66,7 +66,7 @@ struct ShownRequest {
     input: AskInput,
 }
 
-/// What typed bytes mean.
+/// The meaning of typed bytes.
 #[derive(Debug)]
 enum AskInput {
     Keys,
@@ -75,7 +75,7 @@ enum AskInput {
     Sent,
 }
 
-/// What a typed line is for.
+/// The purpose of a typed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinePurpose {
     /// The message of a denial.

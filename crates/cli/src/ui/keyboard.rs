@@ -34,7 +34,7 @@ static SAVED: Mutex<Option<Termios>> = Mutex::new(None);
 /// Input of the keyboard.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum KeyInput {
-    /// What one read returned.
+    /// The bytes of one read.
     Bytes(Vec<u8>),
     /// The terminal is gone.
     Closed,

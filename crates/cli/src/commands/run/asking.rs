@@ -1,6 +1,6 @@
 //! Asks the person at the terminal: opens the keyboard while a request is shown, and sends the decisions.
 //!
-//! What the keys mean is decided in `human::ask`.
+//! `human::ask` decides the meaning of the keys.
 
 use bowline::{Control, OrderRefused, PermissionMode, SessionOrder, Task};
 use bowline_providers::manifest::Manifest;

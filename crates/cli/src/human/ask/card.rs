@@ -22,10 +22,10 @@ struct ShownPart {
     rest: &'static str,
 }
 
-/// What is shown at first.
+/// The part that is shown at first.
 const FIRST: ShownPart = ShownPart { lines: 24, bytes: 4 * 1024, rest: "? shows more" };
 
-/// What is shown by `?`. Events have at most 32 KiB of a tool's input.
+/// The part that `?` shows. Events have at most 32 KiB of a tool's input.
 const ALL: ShownPart = ShownPart { lines: 2_000, bytes: 64 * 1024, rest: "too long to show" };
 
 /// The maximum number of choices of a question that are shown.

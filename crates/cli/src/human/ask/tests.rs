@@ -1,4 +1,4 @@
-//! The panel alone: what keys, lines and refusals lead to. What is drawn is tested with the renderer.
+//! The panel alone: what keys, lines and refusals lead to. The tests of the renderer check the drawing.
 
 use bowline_protocol::Timestamp;
 use serde_json::json;
