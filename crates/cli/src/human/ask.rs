@@ -28,7 +28,7 @@ use bowline_protocol::{
 use serde_json::Value;
 
 use self::line_entry::{EntryStep, LineEntry};
-use self::replies::{QuestionGroup, TypedAnswer};
+use self::replies::TypedAnswer;
 
 /// A key that is pressed sooner after a request is shown was meant for something else.
 const GRACE: Millis = Millis(300);
@@ -54,7 +54,7 @@ pub(super) struct AskPanel {
 #[derive(Debug)]
 enum OpenRequest {
     Approval(Box<ApprovalAsked>),
-    Questions(QuestionGroup),
+    Question(Box<QuestionAsked>),
 }
 
 /// The request that is on the screen.
@@ -95,8 +95,6 @@ pub(super) enum AskStep {
     Typed,
     /// All details are wanted.
     Explain,
-    /// The next question of the same request is to be shown.
-    NextQuestion,
     /// A remark for the person.
     Remark(String),
     Order(SessionOrder),
@@ -158,7 +156,7 @@ impl OpenRequest {
     }
 
     fn is_question(&self, id: &QuestionId) -> bool {
-        matches!(self, Self::Questions(group) if group.id() == id)
+        matches!(self, Self::Question(asked) if asked.id == *id)
     }
 
     fn is_about(&self, order: &SessionOrder) -> bool {
@@ -183,8 +181,8 @@ impl OpenRequest {
     fn denial(&self) -> SessionOrder {
         match self {
             Self::Approval(asked) => decide(asked, ApprovalVerdict::Deny { message: None }),
-            Self::Questions(group) => {
-                SessionOrder::Reply { question: Some(group.id().clone()), answers: Vec::new() }
+            Self::Question(asked) => {
+                SessionOrder::Reply { question: Some(asked.id.clone()), answers: Vec::new() }
             }
         }
     }
@@ -193,7 +191,7 @@ impl OpenRequest {
     fn first_input(&self) -> AskInput {
         match self {
             Self::Approval(_) => AskInput::Keys,
-            Self::Questions(_) => answer_line(),
+            Self::Question(_) => answer_line(),
         }
     }
 }
@@ -210,13 +208,7 @@ impl AskPanel {
 
     /// Records a question of the agent.
     pub(super) fn question_asked(&mut self, asked: &QuestionAsked) {
-        let joined = self.open.iter_mut().any(|open| match open {
-            OpenRequest::Questions(group) => group.takes(asked),
-            OpenRequest::Approval(_) => false,
-        });
-        if !joined {
-            self.open.push_back(OpenRequest::Questions(QuestionGroup::new(asked.clone())));
-        }
+        self.open.push_back(OpenRequest::Question(Box::new(asked.clone())));
     }
 
     /// Removes a settled approval. Returns whether it was on the screen, and whether its decision came from here.
@@ -260,7 +252,7 @@ impl AskPanel {
                 let asked = asked.clone();
                 self.key(bytes[0], keys, &asked, input)
             }
-            (AskInput::Keys | AskInput::Sent, OpenRequest::Approval(_) | OpenRequest::Questions(_)) => {
+            (AskInput::Keys | AskInput::Sent, OpenRequest::Approval(_) | OpenRequest::Question(_)) => {
                 AskStep::Typed
             }
         }
@@ -322,17 +314,14 @@ impl AskPanel {
         // Whatever the line is, it is over.
         self.ask_anew();
         match (self.open.front_mut(), purpose) {
-            (Some(OpenRequest::Questions(group)), _) => {
-                let answers = match replies::read(group.current().0, line) {
+            (Some(OpenRequest::Question(asked)), _) => {
+                let answers = match replies::read(asked, line) {
                     TypedAnswer::Wrong(why) => return AskStep::Remark(why),
-                    TypedAnswer::Dismissed => Some(Vec::new()),
-                    TypedAnswer::Given(answers) => group.answer(answers),
+                    TypedAnswer::Dismissed => Vec::new(),
+                    TypedAnswer::Given(answers) => answers,
                 };
-                let question = Some(group.id().clone());
-                match answers {
-                    Some(answers) => self.send(SessionOrder::Reply { question, answers }),
-                    None => AskStep::NextQuestion,
-                }
+                let question = Some(asked.id.clone());
+                self.send(SessionOrder::Reply { question, answers })
             }
             // An empty line never decides.
             (Some(OpenRequest::Approval(_)), _) if line.trim().is_empty() => AskStep::Typed,
@@ -369,10 +358,7 @@ impl AskPanel {
 
     /// Handles that an order was refused. Returns the remark for the person.
     fn order_refused(&mut self, order: &SessionOrder, why: &OrderRefused) -> Option<String> {
-        let front = self.open.front_mut().filter(|front| front.is_about(order))?;
-        if let OpenRequest::Questions(group) = front {
-            group.begin_again();
-        }
+        self.open.front().filter(|front| front.is_about(order))?;
         let is_change =
             matches!(order, SessionOrder::Decide { verdict: ApprovalVerdict::Allow { input: Some(_) }, .. });
         match why {

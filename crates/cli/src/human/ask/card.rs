@@ -192,14 +192,8 @@ fn files(asked: &ApprovalAsked, context: &CardContext<'_>) -> Option<String> {
 }
 
 /// Returns the lines of a question.
-pub(super) fn question(
-    asked: &QuestionAsked,
-    place: (usize, usize),
-    context: &CardContext<'_>,
-) -> Vec<PaintedLine> {
-    let which = if place.1 > 1 { format!(" ({} of {})", place.0, place.1) } else { String::new() };
-    let mut lines =
-        vec![PaintedLine::of(Paint::Yellow, format!("{} asks", context.who)).and(Paint::Dim, which)];
+pub(super) fn question(asked: &QuestionAsked, context: &CardContext<'_>) -> Vec<PaintedLine> {
+    let mut lines = vec![PaintedLine::of(Paint::Yellow, format!("{} asks", context.who))];
     indented(&asked.text, FIRST, context.glyphs, &mut lines);
     for (place, choice) in asked.choices.iter().take(CHOICES).enumerate() {
         let choice = words::one_line(choice);

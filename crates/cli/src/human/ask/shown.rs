@@ -50,10 +50,6 @@ impl Renderer {
                 self.explain_request();
                 None
             }
-            AskStep::NextQuestion => {
-                self.show_request();
-                None
-            }
             AskStep::Remark(text) => {
                 self.say(RemarkLevel::Always, &PaintedLine::of(Paint::Yellow, text));
                 None
@@ -154,7 +150,7 @@ impl Renderer {
                 (panel.keys(asked, self.shown_input().as_ref()).line(), asked.deadline)
             }
             // A question waits for a line.
-            (AskInput::Keys, OpenRequest::Questions(_)) => return None,
+            (AskInput::Keys, OpenRequest::Question(_)) => return None,
         };
         let all = panel.done + panel.open.len();
         let place = (all > 1).then(|| format!("{} of {all}", panel.done + 1));
@@ -167,14 +163,14 @@ impl Renderer {
     fn shown_call(&self) -> Option<&ToolCall> {
         match self.panel.as_ref()?.open.front()? {
             OpenRequest::Approval(asked) => self.calls.find(asked.tool.as_ref()?),
-            OpenRequest::Questions(_) => None,
+            OpenRequest::Question(_) => None,
         }
     }
 
     fn shown_input(&self) -> Option<Value> {
         match self.panel.as_ref()?.open.front()? {
             OpenRequest::Approval(asked) => card::input(asked, self.shown_call()),
-            OpenRequest::Questions(_) => None,
+            OpenRequest::Question(_) => None,
         }
     }
 
@@ -191,10 +187,7 @@ impl Renderer {
         let front = self.panel.as_ref().and_then(|panel| panel.open.front());
         let lines = match front {
             Some(OpenRequest::Approval(asked)) => card::approval(asked, &self.context()),
-            Some(OpenRequest::Questions(group)) => {
-                let (question, place, all) = group.current();
-                card::question(question, (place, all), &self.context())
-            }
+            Some(OpenRequest::Question(asked)) => card::question(asked, &self.context()),
             None => return,
         };
         self.print_request(&lines);
