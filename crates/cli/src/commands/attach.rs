@@ -19,7 +19,7 @@ use super::live::{find, refused, watches_only};
 use super::orders::{described, in_words, word};
 use crate::args::live::AttachArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{DetailLevel, RunSummary, Screen, Surface};
+use crate::human::{DetailLevel, RunSummary};
 use crate::output::sink::{OutputFormat, Sink};
 use crate::signals::ProcessSignals;
 use crate::ui::terminal;
@@ -58,7 +58,7 @@ fn sink(args: &AttachArgs, format: OutputFormat) -> Sink {
     };
     let mut options = terminal::options(detail, PermissionMode::Ask, None);
     // No status line: it would be drawn over what is being typed.
-    options.screen = Screen { stderr: Surface::PIPE, ..options.screen };
+    options.screen.stderr.erases = false;
     Sink::new(format, options, None)
 }
 
