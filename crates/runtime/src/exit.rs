@@ -61,7 +61,9 @@ impl Record {
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Failed | Outcome::Truncated if self.timed_out.is_some() => TIMED_OUT,
-            outcome => of_turn(outcome, self.failure.as_ref()),
+            Outcome::Completed | Outcome::Cancelled | Outcome::Failed | Outcome::Truncated => {
+                of_turn(self.outcome, self.failure.as_ref())
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ fn first(home: &Home, id: &SessionId, from: Option<u64>) -> Result<u64, CommandE
 
 /// What woke the loop.
 enum AttachWake {
-    Event(Option<Event>),
+    Event(Option<Box<Event>>),
     Line(Option<String>),
     Signal,
 }
@@ -121,7 +121,7 @@ async fn follow(
         let woken = tokio::select! {
             biased;
             _ = signals.stop() => AttachWake::Signal,
-            event = next(&mut watch) => AttachWake::Event(event?),
+            event = next(&mut watch) => AttachWake::Event(event?.map(Box::new)),
             line = lines.recv(), if !typed_all => AttachWake::Line(line),
         };
         match woken {
@@ -210,7 +210,7 @@ impl Typist {
         TypedResult::Told(match self.orders.order(order).await {
             Ok(Receipt::Done) => return TypedResult::Quiet,
             Ok(receipt) => in_words(&receipt),
-            Err(error) => format!("not done: {}", reason(error)),
+            Err(error) => format!("not done: {}", reason(&error)),
         })
     }
 
@@ -231,16 +231,17 @@ impl Typist {
             // The turn itself shows that.
             Ok(Receipt::Started { .. }) => TypedResult::Quiet,
             Ok(receipt) => TypedResult::Told(in_words(&receipt)),
-            Err(error) => TypedResult::Told(format!("not sent: {}", reason(error))),
+            Err(error) => TypedResult::Told(format!("not sent: {}", reason(&error))),
         }
     }
 }
 
-fn reason(error: OrderError) -> String {
+fn reason(error: &OrderError) -> String {
     refused(error).summary()
 }
 
 /// Returns the line that asks the person, if an event asks for something.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only requests of the agent ask for something")]
 fn asked(event: &Event) -> Option<String> {
     match &event.kind {
         Kind::ApprovalAsked(ApprovalAsked { summary, category, risk, .. }) => {

@@ -50,6 +50,7 @@ pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError>
 }
 
 /// Makes the error of a session that cannot be reached.
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no hint of its own")]
 fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
     let message = error.to_string();
     let usage = || CommandError::new(Fault::Usage, message.clone());
@@ -71,9 +72,10 @@ fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
 }
 
 /// Makes the error of an order that was not carried out.
-pub(crate) fn refused(error: OrderError) -> CommandError {
+#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better exit code")]
+pub(crate) fn refused(error: &OrderError) -> CommandError {
     let message = error.to_string();
-    match &error {
+    match error {
         OrderError::Refused(OrderRefused::Forbidden { .. }) => CommandError::new(Fault::NotAllowed, message)
             .hint("a process that an agent started may watch a session and nothing else"),
         OrderError::Refused(OrderRefused::NotSteerable { .. }) => CommandError::new(Fault::Unfit, message)

@@ -84,7 +84,7 @@ fn give(args: &SessionArg, order: SessionOrder, stdout: &mut Stdout) -> Result<(
     let runtime = async_runtime::start()?;
     let receipt = runtime.block_on(async {
         let session = connect(&args.session).await?;
-        session.order(order).await.map_err(refused)
+        session.order(order).await.map_err(|error| refused(&error))
     })?;
     runtime.shutdown_background();
     if args.json {
@@ -128,7 +128,7 @@ pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), Comma
     let runtime = async_runtime::start()?;
     let snapshot = runtime.block_on(async {
         let session = connect(&args.session).await?;
-        session.snapshot().await.map_err(refused)
+        session.snapshot().await.map_err(|error| refused(&error))
     })?;
     runtime.shutdown_background();
     if args.json {

@@ -112,10 +112,10 @@ pub(crate) fn last_turn(home: &Home, id: &SessionId) -> Result<Vec<Event>, Comma
 
 /// Returns the exit code of a turn, as `bowline run` would have it.
 fn code(turn: &[Event]) -> u8 {
-    let ended = turn.iter().rev().find_map(|event| match &event.kind {
-        Kind::TurnEnded(ended) => Some(ended),
-        _ => None,
-    });
+    let ended = turn
+        .iter()
+        .rev()
+        .find_map(|event| if let Kind::TurnEnded(ended) = &event.kind { Some(ended) } else { None });
     let Some(ended) = ended else { return exit::COMPLETED };
     // A failure without a place in the output is our own verdict: the watchdog's.
     match ended.failure.as_deref() {

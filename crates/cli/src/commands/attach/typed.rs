@@ -152,13 +152,12 @@ mod tests {
     }
 
     fn decided(line: &str) -> Option<ApprovalVerdict> {
-        match meaning(line, &open(&["1", "2"])) {
-            TypedLine::Order(SessionOrder::Decide { approval, verdict }) => {
-                assert_eq!(approval, Some("1".into()), "the oldest one");
-                Some(verdict)
-            }
-            _ => None,
-        }
+        let TypedLine::Order(SessionOrder::Decide { approval, verdict }) = meaning(line, &open(&["1", "2"]))
+        else {
+            return None;
+        };
+        assert_eq!(approval, Some("1".into()), "the oldest one");
+        Some(verdict)
     }
 
     #[test]

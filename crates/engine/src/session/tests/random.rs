@@ -74,9 +74,8 @@ fn one_input(world: &mut World, dice: &mut Dice, orders: &mut u64) {
 
 /// The announced state is the computed one whenever an input is handled.
 fn check_state(world: &World, seed: u64) {
-    let announced = world.events.iter().rev().find_map(|event| match &event.kind {
-        Kind::SessionStateChanged(changed) => Some(changed.state),
-        _ => None,
+    let announced = world.events.iter().rev().find_map(|event| {
+        if let Kind::SessionStateChanged(changed) = &event.kind { Some(changed.state) } else { None }
     });
     let state = world.run.state();
     // Between its ends a process may close: the run announces nothing then, and the state stays the last one.
