@@ -6,7 +6,6 @@ use bowline::ResumeGap;
 use bowline::exit;
 use bowline::roster::RosterError;
 
-use crate::commands::session_ids;
 use crate::human::error_text;
 use crate::remedies;
 
@@ -189,7 +188,7 @@ impl From<bowline::Error> for CommandError {
                 Self::new(fault, message).maybe_hint(hint)
             }
             bowline::Error::NotResumable { session, gap: ResumeGap::Running { pid }, .. } => {
-                session_ids::running(session.as_str(), pid)
+                running(session.as_str(), pid)
             }
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
@@ -276,6 +275,20 @@ fn with_remedies(route: &bowline::route::NoRoute) -> CommandError {
     };
     let resets = matches!(route.problem, RouteProblem::Limited { resets_at: Some(_), .. });
     if resets { error.hint("`--wait-for-limit` waits until then") } else { error }
+}
+
+/// Makes the error of a session that another process uses.
+pub(crate) fn running(id: &str, pid: Option<u32>) -> CommandError {
+    match pid {
+        Some(pid) => {
+            CommandError::new(Fault::Usage, format!("the session {id} is still running, in process {pid}"))
+                .hint(format!("wait until it ends, or stop it: `bowline stop {id}`"))
+        }
+        None => {
+            let message = format!("another process is cleaning up the session {id} after a crash");
+            CommandError::new(Fault::Usage, message).hint("try again in a few seconds")
+        }
+    }
 }
 
 #[cfg(test)]

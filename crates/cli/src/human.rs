@@ -57,7 +57,9 @@ mod tests;
 mod tool_details;
 mod words;
 
-use bowline_protocol::kinds::{Level, LimitState, Outcome, ToolFinished, ToolStatus, TurnEnded};
+use bowline_protocol::kinds::{
+    Level, LimitState, ModelChanged, Outcome, ToolFinished, ToolStatus, TurnEnded,
+};
 use bowline_protocol::{Event, Kind, Millis, Source, Timestamp};
 use bowline_providers::ansi;
 use bowline_providers::views::Tally;
@@ -273,10 +275,7 @@ impl Renderer {
                 let head = words::one_line(&what.head.text);
                 self.say(RemarkLevel::Everything, &PaintedLine::of(Paint::Dim, format!("  {head}")));
             }
-            // The first model is not a change, and the footer has it.
-            Kind::ModelChanged(changed)
-                if changed.reason.is_none()
-                    && self.tally.model.as_ref().is_none_or(|model| *model == changed.model) => {}
+            Kind::ModelChanged(changed) if self.is_first_model(changed) => {}
             Kind::ContextCompacted(_) => {
                 self.busy.doing = None;
                 self.remark(event, now);
@@ -291,6 +290,11 @@ impl Renderer {
             }
             _ => self.remark(event, now),
         }
+    }
+
+    /// Returns whether a model is the first one: then it is no change, and the footer has it.
+    fn is_first_model(&self, changed: &ModelChanged) -> bool {
+        changed.reason.is_none() && self.tally.model.as_ref().is_none_or(|model| *model == changed.model)
     }
 
     /// Shows text of the agent. Returns whether the event was one.

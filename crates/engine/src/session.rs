@@ -41,7 +41,7 @@ pub struct Session {
     live: Option<Box<LiveState>>,
 }
 
-/// What a live session needs besides the plan of its first process.
+/// The needs of a live session besides the plan of its first process.
 #[derive(Clone, Debug, Default)]
 pub struct LivePlan {
     /// Whether the plan has a prompt, with which the session begins.
@@ -397,7 +397,7 @@ impl Session {
         for (order, prompt) in live.acks.expired(now.up) {
             // The text of a steer is kept: it waits for the end of the turn.
             if let Some(prompt) = prompt {
-                // Some agents fetch steers only after a batch of tools. What was not fetched is taken back, and not sent twice.
+                // Some agents fetch steers only after a batch of tools. A steer that was not fetched is taken back, so that it is not sent twice.
                 let _ = run.take_back(&prompt.id, now, step);
                 run.forget_steer(&prompt.id, now, step);
                 live.queues.keep(prompt, run, now, step);

@@ -16,41 +16,10 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_os = "linux")]
 use crate::linux::ancestry as system;
-
-/// Whether this process started an agent itself, without a keeper.
-static OWN_TREES: AtomicBool = AtomicBool::new(false);
-
-/// Notes that this process starts an agent without a keeper.
-pub(crate) fn note_own_tree() {
-    OWN_TREES.store(true, Ordering::Release);
-}
-
-/// Returns whether this process started an agent without a keeper.
-#[cfg(target_os = "linux")]
-pub(crate) fn has_own_trees() -> bool {
-    OWN_TREES.load(Ordering::Acquire)
-}
-
-/// Whether a process belongs to an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProcessOrigin {
-    /// It does not descend from an agent.
-    Outside,
-    /// It belongs to the process tree of an agent.
-    Agent {
-        /// The evidence.
-        reason: String,
-    },
-    /// The system does not show it. Treat the process like an agent's.
-    Unknown {
-        /// The gap.
-        reason: String,
-    },
-}
+pub use crate::origin::ProcessOrigin;
 
 /// The process at the other end of a Unix socket, as of the moment when it connected.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Orders to a live session, their answers, and the snapshot of a session.
 //!
 //! Every program that directs a session uses these types: the library, the control socket, and later the daemon. An order is always
-//! answered, with a [`Receipt`] or an [`OrderRefused`]. What is known only later is an event of the session.
+//! answered, with a [`Receipt`] or an [`OrderRefused`]. Facts that are known only later are events of the session.
 
 mod read;
 
@@ -26,7 +26,7 @@ pub enum SessionOrder {
         /// Files that go with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// What to do while a turn runs.
+        /// The treatment of the prompt while a turn runs.
         #[serde(default)]
         when_busy: WhenBusy,
         /// The sender, for the event.
@@ -103,7 +103,7 @@ pub enum ApprovalVerdict {
     },
 }
 
-/// What to do with a prompt while a turn runs.
+/// The treatment of a prompt while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -172,7 +172,7 @@ pub enum OrderRefused {
     },
     /// The approval was decided already.
     AlreadyDecided {
-        /// Who or what decided.
+        /// The side that decided.
         by: String,
     },
     /// The agent does not offer this answer to its request.

@@ -29,6 +29,8 @@ pub mod models;
 pub mod moment;
 pub mod novelty;
 pub mod pattern;
+#[cfg(test)]
+mod played;
 pub mod prices;
 pub mod probe;
 pub mod rpc;

@@ -164,9 +164,6 @@ impl Peer {
 }
 
 #[cfg(test)]
-pub(crate) mod testing;
-
-#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -89,7 +89,7 @@ fn first(home: &Home, id: &SessionId, from: Option<u64>) -> Result<u64, CommandE
     Ok(turn.first().map_or(1, |event| event.seq))
 }
 
-/// What woke the loop.
+/// The reason why the loop woke up.
 enum AttachWake {
     Event(Option<Box<Event>>),
     Line(Option<String>),
@@ -185,7 +185,7 @@ struct Typist {
     open: OpenRequests,
 }
 
-/// What follows from a line.
+/// The result of a line.
 enum TypedResult {
     Told(String),
     Quiet,

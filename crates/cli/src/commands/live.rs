@@ -1,4 +1,4 @@
-//! What the commands about live sessions share: the session that a name means, the connection to its runner, and their errors.
+//! Shared by the commands about live sessions: the session that a name means, the connection to its runner, and their errors.
 
 use bowline::AttachedSession;
 use bowline::journal::Home;

@@ -4,7 +4,7 @@ use bowline::journal::Home;
 use bowline::resolve::{ResolveError, resolve_in};
 
 use super::live::unresolved;
-use crate::error::{CommandError, Fault};
+use crate::error::CommandError;
 
 /// The least length of a part of an id that is an error if it means several sessions.
 const LEAST: usize = 4;
@@ -30,19 +30,5 @@ pub(crate) fn whole(typed: &str) -> Result<String, CommandError> {
         Err(error @ ResolveError::Ambiguous { .. }) => Err(unresolved(error)),
         // The command that needs the session reports that it cannot be read.
         Err(_) => Ok(typed.to_owned()),
-    }
-}
-
-/// Makes the error of a session that another process uses.
-pub(crate) fn running(id: &str, pid: Option<u32>) -> CommandError {
-    match pid {
-        Some(pid) => {
-            CommandError::new(Fault::Usage, format!("the session {id} is still running, in process {pid}"))
-                .hint(format!("wait until it ends, or stop it: `bowline stop {id}`"))
-        }
-        None => {
-            let message = format!("another process is cleaning up the session {id} after a crash");
-            CommandError::new(Fault::Usage, message).hint("try again in a few seconds")
-        }
     }
 }

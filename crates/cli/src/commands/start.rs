@@ -16,14 +16,14 @@ use crate::error::{CommandError, Fault};
 use crate::signals::ProcessSignals;
 use crate::ui::{Stdout, Ui};
 
-/// What the command hands to its runner. The prompt is not an argument: every user of the machine can see arguments.
+/// The message from the command to its runner. The prompt is not an argument: every user of the machine can see arguments.
 #[derive(Debug, Serialize, Deserialize)]
 struct RunnerSpec {
     args: Vec<String>,
     prompt: Option<String>,
 }
 
-/// What the runner reports once: the session that listens, or why there is none.
+/// The report of the runner: the session that listens, or why there is none.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RunnerReport {

@@ -28,7 +28,7 @@ const INTERRUPT_PATIENCE: Millis = Millis(10_000);
 /// How many questions are kept open. An agent that only asks must not fill the memory.
 const OPEN_QUESTIONS: usize = 64;
 
-/// What a process knows about its live session.
+/// The facts about a process of a live session.
 #[derive(Debug, Default)]
 pub(super) struct LifeState {
     /// Whether the client takes prompts: the native session is open.

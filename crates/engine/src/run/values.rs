@@ -74,7 +74,7 @@ pub struct RunPlan {
     pub replannable: bool,
     /// The zone of times that the agent writes without one.
     pub zone: jiff::tz::TimeZone,
-    /// Who decides the agent's requests that the permission mode neither allows nor forbids for good.
+    /// The side that decides the agent's requests which the permission mode neither allows nor forbids for good.
     pub approver: Approver,
 }
 
@@ -100,7 +100,7 @@ impl Lifetime {
     }
 }
 
-/// Who decides the agent's requests.
+/// The side that decides the agent's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approver {
     /// The permission mode alone. It denies what it does not allow.

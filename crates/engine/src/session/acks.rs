@@ -25,7 +25,7 @@ pub(super) struct PendingAck {
     pub(super) what: AckedOrder,
 }
 
-/// What was sent.
+/// An order that was sent to the agent.
 #[derive(Debug)]
 pub(super) enum AckedOrder {
     /// A steer, with the turn that ran and its sender.

@@ -1,4 +1,4 @@
-//! What is known of a live session from its events, and the snapshot for its callers.
+//! The facts about a live session that its events give, and the snapshot for its callers.
 
 use bowline_protocol::kinds::{ApprovalAsked, OptionState, QuestionAsked};
 use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, SessionSnapshot};

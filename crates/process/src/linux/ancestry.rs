@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::cgroup;
 use super::keeper::KEEPER_NAME;
 use super::scan::ProcessEntry;
-use crate::ancestry::{self, ProcessOrigin};
+use crate::origin::{self, ProcessOrigin};
 
 /// How often a walk is repeated because a process above the peer ended meanwhile.
 const WALKS: u32 = 5;
@@ -172,7 +172,7 @@ fn evidence(walk: &[WalkStep]) -> Option<String> {
     let own = std::process::id().cast_signed();
     // An agent without a keeper is our own child. With a keeper our children are not agents, but for example the terminals of a
     // host that is an editor.
-    if ancestry::has_own_trees() && walk.iter().skip(1).any(|step| step.process.pid == own) {
+    if origin::has_own_trees() && walk.iter().skip(1).any(|step| step.process.pid == own) {
         return Some(format!("it descends from the runner {own}"));
     }
     // Below: the keeper was killed, and the runner has not ended the rest of its trees yet.
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_child_of_a_runner_without_a_keeper_is_an_agents() {
-        ancestry::note_own_tree();
+        origin::note_own_tree();
         #[expect(clippy::disallowed_methods, reason = "a child that no keeper owns")]
         let mut child = std::process::Command::new("/bin/sleep").arg("60").env_clear().spawn().unwrap();
         let found = origin(child.id().cast_signed());

@@ -131,7 +131,7 @@ pub(crate) async fn spawn(starter: &GroupStarter, command: Command) -> Result<Ch
 /// Starts a child in this thread.
 fn execute(image: GroupImage) -> Result<u32, SpawnErrorKind> {
     // Before the fork, so that the child never counts as a process of the user.
-    crate::ancestry::note_own_tree();
+    crate::origin::note_own_tree();
     // All strings before the fork: the code of `pre_exec` must not allocate (signal-safety(7)).
     let cwd = c_string("the working directory", image.cwd.as_os_str())?;
     let program = c_string("the path of the program", image.program.as_os_str())?;

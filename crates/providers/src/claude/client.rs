@@ -38,7 +38,7 @@ const NOT_OPEN: &str = "the agent no longer waits for it";
 /// The request that introduces us.
 const INTRODUCTION: &str = "initialize";
 
-/// What only lines have that the client has to see. Most lines are pieces of text, which are not read twice.
+/// Marks of the lines that the client has to see. Most lines are pieces of text, which are not read twice.
 const MARKS: &[&str] = &["\"control_", "\"command_lifecycle\"", "\"isReplay\"", "\"init\"", "\"result\""];
 
 /// Talks to the program about one session.

@@ -1,4 +1,4 @@
-//! What a host hands to a client, besides decisions: prompts, and how the client took them.
+//! The orders of a host to a client, besides decisions: prompts, and how the client took them.
 //!
 //! A client translates and decides nothing. It returns [`Sent`] at once. The acknowledgement of the agent comes later, in the
 //! [`ClientOutput`](super::dialect::ClientOutput).

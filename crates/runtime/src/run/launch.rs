@@ -14,7 +14,7 @@ mod spending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bowline_engine::{LivePlan, Numbering, RunPlan, Session};
+use bowline_engine::{Numbering, RunPlan, Session};
 use bowline_process as process;
 use bowline_protocol::RawFile;
 use bowline_providers::invocation::Preview;
@@ -35,13 +35,13 @@ use crate::run::drive::Drive;
 use crate::run::error::Error;
 use crate::run::git::Tree;
 use crate::run::record::Record;
-use crate::run::subscribe::{EventSender, EventStream, event_channel};
+use crate::run::subscribe::{EventStream, event_channel};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::run::turn::Turn;
 use crate::sessions::budget;
 use crate::sessions::control::{self, Control, OrderInbox};
 use crate::sessions::journal::{Home, JournalEnd, new_session_id, repair};
-use crate::sessions::session_monitor::{self, MonitoredRun};
+use crate::sessions::session_monitor::{self, MonitorGuard, MonitoredRun};
 use crate::system::clock;
 use crate::system::container::Inside;
 use crate::system::host;
@@ -157,51 +157,23 @@ pub(crate) async fn prepare(
         files: tree.is_some(),
     };
     let plan = plan::plan(&spec, &task, facts);
-    let planner = task.live.is_some().then(|| {
-        let (task, context) = (template(&task), context.clone());
-        #[cfg(feature = "testing")]
-        let task = if task.live.is_some_and(|live| live.prompt) {
-            task
-        } else {
-            Task { cast, script: None, ..task }
-        };
-        let (session, side_files) = (spec.session.clone(), side_files.clone());
-        Box::new(Planner { task, context, session, side_files })
+    let planner = task.live.map(|_| Planner::of(&task, &context, &spec.session, &side_files));
+    #[cfg(feature = "testing")]
+    let planner = planner.map(|mut planner| {
+        if task.live.is_some_and(|live| !live.prompt) {
+            planner.play_all(cast);
+        }
+        planner
     });
-    let live = task.live.as_ref().map(|live| LivePlan {
-        prompt: live.prompt,
-        idle: live.idle.filter(|_| resumes(&plan)),
-        offered: end.as_ref().map(|end| end.offered.clone()).unwrap_or_default(),
-        native: plan.resume.as_ref().filter(|target| !target.fork).map(|target| target.id.clone()),
-    });
+    let live = task.live.map(|live| next_life::live_plan(live, &plan, end.as_ref()));
     let replanned_from = plan.capabilities.clone().filter(|_| plan.replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     let cleanup = Arc::new(cleanup);
     // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
-    let watched = session_monitor::watch(MonitoredRun {
-        session: spec.session.clone(),
-        key: spec.request.key.clone(),
-        label: task.label.clone(),
-        home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
-        dir: known,
-        prices: task.settings.prices.clone().into(),
-        control,
-        since: clock::since_boot(),
-        // The wait before the start does not count. A live session has a limit for each turn only.
-        limit: plan.attempts[0]
-            .limits
-            .total
-            .filter(|_| task.live.is_none())
-            .map(|limit| limit.plus(plan.delay)),
-    });
-    let (sender, receiver): (Option<EventSender>, _) = match watcher {
-        Watcher::Yes => {
-            let (sender, receiver) = event_channel(dir, cleanup.clone(), numbering.next_seq);
-            (Some(sender), Some(receiver))
-        }
-        Watcher::No => (None, None),
-    };
+    let watched = monitored(&task, &spec, &plan, known, control);
+    let channel = (watcher == Watcher::Yes).then(|| event_channel(dir, cleanup.clone(), numbering.next_seq));
+    let (sender, receiver) = channel.unzip();
     let RunSpec { session, driver, request, succession, .. } = *spec;
     let callback = task.callback.take().map(SharedCallback::into_callback);
     let excerpt_limit = task.excerpt_limit;
@@ -238,19 +210,27 @@ pub(crate) async fn prepare(
     Ok(Prepared { drive, receiver })
 }
 
-/// Returns the task of a live session without its first prompt and what only the first process needs.
-fn template(task: &Task) -> Task {
-    let mut task = task.clone();
-    task.request.attachments.clear();
-    task.request.context.clear();
-    task.notices.clear();
-    (task.callback, task.share) = (None, None);
-    task
-}
-
-/// Returns whether the agent can resume its session in another process, so that an idle one may be ended.
-fn resumes(plan: &RunPlan) -> bool {
-    plan.capabilities.as_ref().is_some_and(|it| it.resume == bowline_protocol::ResumeSupport::ById)
+/// Has the monitor watch a run. `known` is its directory, if other processes can find it there.
+fn monitored(
+    task: &Task,
+    spec: &RunSpec,
+    plan: &RunPlan,
+    known: Option<PathBuf>,
+    control: Control,
+) -> MonitorGuard {
+    // The wait before the start does not count. A live session has a limit for each turn only.
+    let limit = plan.attempts[0].limits.total.filter(|_| task.live.is_none());
+    session_monitor::watch(MonitoredRun {
+        session: spec.session.clone(),
+        key: spec.request.key.clone(),
+        label: task.label.clone(),
+        home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
+        dir: known,
+        prices: task.settings.prices.clone().into(),
+        control,
+        since: clock::since_boot(),
+        limit: limit.map(|limit| limit.plus(plan.delay)),
+    })
 }
 
 /// Returns where the numbers of a run begin: behind those of the session that it continues.

@@ -94,7 +94,7 @@ pub struct Task {
     /// Its part of a budget that it shares with other tasks.
     pub(crate) share: Option<Share>,
     pub(crate) beside: Option<Beside>,
-    /// What makes the task a live session.
+    /// The options of a live session, if the task is one.
     pub(crate) live: Option<LiveOptions>,
     pub(crate) approver: Approver,
     /// The script of this attempt, set when the provider is chosen.

@@ -1,4 +1,4 @@
-//! What a typed line means while a session is attached. Pure: the open requests and a line in, an order or a text out.
+//! The meaning of a typed line while a session is attached. Pure: the open requests and a line in, an order or a text out.
 
 use bowline_protocol::kinds::{ControlMode, QuestionAsked};
 use bowline_protocol::{ApprovalId, ApprovalVerdict, Event, Kind, PromptId, SessionOrder, WhenBusy};

@@ -10,7 +10,6 @@ use bowline_providers::manifest::Manifest;
 
 use super::choose::{NamedProvider, RequestTarget};
 use crate::args::request::RequestArgs;
-use crate::commands::session_ids;
 use crate::error::{CommandError, Fault};
 use crate::suggest;
 
@@ -79,7 +78,7 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
     let failed = |error| CommandError::from(bowline::Error::from(error));
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
         let runner = meta.runner.filter(|runner| runner.is_there());
-        return Err(session_ids::running(id, runner.map(|runner| runner.pid)));
+        return Err(crate::error::running(id, runner.map(|runner| runner.pid)));
     }
     // A killed runner did not write the id to the metadata, but the events have it.
     let native = match meta.native_session {

@@ -8,7 +8,7 @@ use super::super::approvals::{self, forms};
 use super::super::wire::ClaudeObject;
 use crate::dialect::{ApprovalAnswer, QuestionReply};
 
-/// What the program tells the model about an action that is denied without a message: it takes no denial without one.
+/// The message of the program to the model about an action that is denied without a message: it takes no denial without one.
 const DENIED: &str = "The user denied permission for this action.";
 
 /// The same for questions that are dismissed.

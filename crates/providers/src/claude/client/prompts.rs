@@ -23,7 +23,7 @@ pub(super) struct OwnPrompts {
 #[derive(Debug)]
 pub(super) struct OwnPrompt {
     uuid: String,
-    /// What waits for the acknowledgement of the program.
+    /// The orders that wait for the acknowledgement of the program.
     pub(super) token: Option<AckToken>,
     /// The prompt, as long as it is a steer that the program has not read.
     pub(super) unread: Option<HostPrompt>,

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use bowline_engine::budget::Budget;
-use bowline_engine::{LifeRequest, Lifetime, Numbering, RunPlan, SessionOptions};
-use bowline_protocol::{Millis, Resume, SessionId};
+use bowline_engine::{LifeRequest, Lifetime, LivePlan, Numbering, RunPlan, SessionOptions};
+use bowline_protocol::{Millis, Resume, ResumeSupport, SessionId};
 
 use super::plan::{self, PlanFacts};
 use super::side_files::SideFiles;
@@ -13,10 +13,11 @@ use crate::agents::installed::Succession;
 use crate::run::agent::Launch;
 use crate::run::error::Error;
 use crate::run::git::Tree;
-use crate::run::task::{AttemptContext, Task};
+use crate::run::task::{AttemptContext, LiveOptions, Task};
+use crate::sessions::journal::JournalEnd;
 use crate::system::host::Cleanup;
 
-/// What the plans of further processes need: the task of the session without its first prompt.
+/// The needs of the plans of further processes: the task of the session without its first prompt.
 pub(crate) struct Planner {
     pub(super) task: Task,
     pub(super) context: AttemptContext,
@@ -35,6 +36,23 @@ pub(crate) struct NextLife {
 }
 
 impl Planner {
+    /// Takes the parts of a session's task that later processes need.
+    pub(super) fn of(
+        task: &Task,
+        context: &AttemptContext,
+        session: &SessionId,
+        side_files: &SideFiles,
+    ) -> Box<Self> {
+        let (context, session, side_files) = (context.clone(), session.clone(), side_files.clone());
+        Box::new(Self { task: template(task), context, session, side_files })
+    }
+
+    /// Plays all scripts of a test, also the one of the first plan: without a prompt, that plan is never started.
+    #[cfg(feature = "testing")]
+    pub(super) fn play_all(&mut self, cast: crate::run::testing::Cast) {
+        (self.task.cast, self.task.script) = (cast, None);
+    }
+
     /// Makes the plan of a process.
     pub(crate) fn plan(
         &mut self,
@@ -76,6 +94,28 @@ impl Planner {
             Ok(Box::new(NextLife { plan: Box::new(plan), launch, side_files: cleanup, tree, succession }))
         })
     }
+}
+
+/// Makes the plan of a live session.
+pub(super) fn live_plan(live: LiveOptions, plan: &RunPlan, end: Option<&JournalEnd>) -> LivePlan {
+    // A process whose agent cannot resume the session is never ended for being idle.
+    let resumes = plan.capabilities.as_ref().is_some_and(|it| it.resume == ResumeSupport::ById);
+    LivePlan {
+        prompt: live.prompt,
+        idle: live.idle.filter(|_| resumes),
+        offered: end.map(|end| end.offered.clone()).unwrap_or_default(),
+        native: plan.resume.as_ref().filter(|target| !target.fork).map(|target| target.id.clone()),
+    }
+}
+
+/// Returns the task of a live session without its first prompt and what only the first process needs.
+fn template(task: &Task) -> Task {
+    let mut task = task.clone();
+    task.request.attachments.clear();
+    task.request.context.clear();
+    task.notices.clear();
+    (task.callback, task.share) = (None, None);
+    task
 }
 
 /// Puts the options that were changed while the session lived into its task.

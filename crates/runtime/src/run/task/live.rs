@@ -7,7 +7,7 @@ use bowline_protocol::{Millis, PermissionMode};
 
 use super::{Task, millis};
 
-/// What makes a task a live session.
+/// The options of a task that is a live session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveOptions {
     /// Whether the session begins with the task's prompt.

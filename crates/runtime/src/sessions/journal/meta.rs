@@ -63,7 +63,7 @@ pub struct SessionMeta {
     /// The caller's label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What a resume needs of the request.
+    /// The options of the request that a resume needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Box<ResumeOptions>>,
     /// The session that this one comes from.

@@ -43,7 +43,7 @@ pub(super) struct ClientConnection<J> {
     pub(super) over: watch::Receiver<()>,
 }
 
-/// What the reader hands to the writer.
+/// A message from the reader to the writer.
 #[derive(Debug)]
 enum Outgoing {
     Line(ServerLine),

@@ -59,7 +59,7 @@ pub(super) struct ClientLine {
 #[serde(deny_unknown_fields)]
 pub(super) struct EmptyObject {}
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug)]
 pub(super) enum ClientCall {
     Order { id: u64, order: SessionOrder },
@@ -138,7 +138,7 @@ pub(super) struct ServerHello {
     pub(super) session: SessionId,
     /// The number of the last event.
     pub(super) head: u64,
-    /// What the client may do now. The server checks it again for each order.
+    /// The client's rights now. The server checks it again for each order.
     pub(super) rights: RightsName,
     /// The reason for fewer rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Who may do what on a control socket.
+//! The rights of a client on a control socket.
 //!
 //! An agent and its user share a user id, so the socket's mode does not tell them apart; [`bowline_process::ancestry`] does, and
 //! names the limits. The rights are checked for each order, because the process at the other end may have changed.
@@ -6,7 +6,7 @@
 use bowline_process::Guarantee;
 use bowline_process::ancestry::{ProcessOrigin, SocketPeer};
 
-/// What a client may do.
+/// The rights of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientRights {
     /// Watch, and give every order.

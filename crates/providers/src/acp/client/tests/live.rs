@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::dialect::Acknowledgement;
-use crate::rpc::testing::{PlayedRecording, prompt, wire};
+use crate::played::{PlayedRecording, prompt, wire};
 
 fn open(wire: &str, permission: PermissionMode) -> PlayedRecording {
     let talk = Conversation { permission, cwd: "/home/u/proj".into(), ..Conversation::default() };

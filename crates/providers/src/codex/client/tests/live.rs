@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::dialect::{Acknowledgement, QuestionReply};
-use crate::rpc::testing::{PlayedRecording, prompt, wire};
+use crate::played::{PlayedRecording, prompt, wire};
 
 const FIRST: &str = "NOTE-A DO[run python3 -c 'import time; time.sleep(3)' | say Ran.]DO";
 

@@ -29,7 +29,7 @@ pub(crate) struct PlayedRecording {
     pub(crate) now: Moment,
     /// The messages of the client that no test has looked at.
     pub(crate) sent: VecDeque<Value>,
-    /// What the client has reported.
+    /// The reports of the client.
     pub(crate) ready: bool,
     pub(crate) requests: Vec<DecisionRequest>,
     pub(crate) questions: Vec<QuestionId>,
@@ -137,7 +137,7 @@ impl PlayedRecording {
 
     fn agent(&mut self, mut message: Value) {
         if message.get("method").is_none() {
-            // What the client has not asked for is not answered.
+            // Only requests of the client are answered.
             let Some(number) = self.numbers.get(&message["id"].to_string()) else { return };
             message["id"] = number.clone();
         }
