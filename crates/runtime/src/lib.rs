@@ -58,6 +58,7 @@
 mod agents;
 pub mod blocking;
 pub mod chat;
+mod crew;
 pub mod doctor;
 pub mod exit;
 pub mod health;
@@ -82,6 +83,8 @@ pub use bowline_protocol::{
 pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
 pub use bowline_providers::views::{ModelSource, Refused};
+
+pub use crew::{Crew, CrewResult, CrewRun, crew};
 
 pub use agents::limits::limits;
 pub use agents::models::models;

@@ -1,0 +1,202 @@
+//! Many tasks at a time: a crew runs them over the same providers, at most so many at once, within one budget, and returns each result
+//! as it comes.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! # let world = bowline::testing::world();
+//! # world.provider("claude", bowline::testing::says("Done."));
+//! let crew = bowline::crew().providers(["claude", "codex"]).fallback(bowline::Fallback::Next).max_cost(5.0).at_once(4);
+//! let tasks = ["Fix the parser", "Fix the tests"].map(bowline::task);
+//! # let tasks = tasks.map(|task| world.prepare(task));
+//! let mut results = crew.run(tasks);
+//! while let Some(done) = results.next().await {
+//!     let record = done.result?;
+//!     println!("{}: {}, left behind: {:?}", done.index, record.outcome_word(), record.survivors);
+//! }
+//! # Ok::<(), bowline::Error>(()) }).unwrap();
+//! ```
+
+use std::collections::VecDeque;
+
+use bowline_engine::retry::Fallback;
+use tokio::task::JoinSet;
+
+use crate::run::error::Error;
+use crate::run::record::Record;
+use crate::run::task::Task;
+use crate::sessions::budget::Pot;
+
+/// How many tasks run at once, unless the caller says otherwise.
+const AT_ONCE: usize = 4;
+
+/// Makes a crew. Its options apply to every task that has none of its own.
+pub fn crew() -> Crew {
+    Crew { providers: Vec::new(), fallback: None, max_cost: None, at_once: AT_ONCE }
+}
+
+/// The options that the tasks of a crew share.
+#[derive(Clone, Debug)]
+#[must_use = "a crew does nothing until it runs tasks"]
+pub struct Crew {
+    providers: Vec<String>,
+    fallback: Option<Fallback>,
+    max_cost: Option<f64>,
+    at_once: usize,
+}
+
+impl Crew {
+    /// Sets the providers of tasks that name none, in this order.
+    pub fn providers(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.providers = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets when a task falls back to the next provider.
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = Some(fallback);
+        self
+    }
+
+    /// Limits the cost of all tasks together, in US dollars. Tasks that begin after it is used up fail with
+    /// [`Error::OverBudget`](crate::Error::OverBudget).
+    pub fn max_cost(mut self, usd: f64) -> Self {
+        self.max_cost = Some(usd);
+        self
+    }
+
+    /// Sets how many tasks run at once; at least one. Default: 4.
+    pub fn at_once(mut self, tasks: usize) -> Self {
+        self.at_once = tasks.max(1);
+        self
+    }
+
+    /// Runs tasks. They begin in their order. Needs a tokio runtime from the first call of [`CrewRun::next`] on.
+    pub fn run(&self, tasks: impl IntoIterator<Item = Task>) -> CrewRun {
+        let mut pot = Pot::default();
+        if let Some(usd) = self.max_cost {
+            pot = pot.max_cost(usd);
+        }
+        let waiting = tasks.into_iter().map(|task| self.equipped(task, &pot)).enumerate().collect();
+        CrewRun { waiting, running: JoinSet::new(), at_once: self.at_once, pot }
+    }
+
+    fn equipped(&self, mut task: Task, pot: &Pot) -> Task {
+        if task.request.provider.is_none() && task.route.providers.is_empty() && !self.providers.is_empty() {
+            task = task.providers(self.providers.iter().map(String::as_str));
+        }
+        if let Some(fallback) = self.fallback {
+            task = task.fallback(fallback);
+        }
+        task.pot(pot)
+    }
+}
+
+/// The tasks of a crew on their way. Dropping it ends all agents.
+#[derive(Debug)]
+pub struct CrewRun {
+    waiting: VecDeque<(usize, Task)>,
+    running: JoinSet<(usize, Result<Record, Error>)>,
+    at_once: usize,
+    pot: Pot,
+}
+
+/// The result of one task.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CrewResult {
+    /// The place of the task among those that were given, from 0 on.
+    pub index: usize,
+    /// The record of the task, also if its turn failed; an error if it could not be run.
+    pub result: Result<Record, Error>,
+}
+
+impl CrewRun {
+    /// Waits for the next result; none when all tasks are done. Cancel safe.
+    pub async fn next(&mut self) -> Option<CrewResult> {
+        while self.running.len() < self.at_once
+            && let Some((index, task)) = self.waiting.pop_front()
+        {
+            self.running.spawn(async move { (index, task.run().await) });
+        }
+        loop {
+            match self.running.join_next().await? {
+                Ok((index, result)) => return Some(CrewResult { index, result }),
+                // A task that panicked, or a runtime that shuts down. Its agent is gone with its future.
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "a task of a crew was lost");
+                }
+            }
+        }
+    }
+
+    /// Returns the number of tasks without a result.
+    pub fn left(&self) -> usize {
+        self.waiting.len() + self.running.len()
+    }
+
+    /// Returns the usage of all tasks so far.
+    pub fn spent(&self) -> crate::sessions::budget::Amounts {
+        self.pot.spent()
+    }
+
+    /// Begins no further task. Those that run go on.
+    pub fn begin_no_more(&mut self) {
+        self.waiting.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::testing::{says, script, world};
+    use crate::task;
+
+    #[tokio::test]
+    async fn every_task_has_one_result_and_few_run_at_once() {
+        let world = world();
+        world.provider("claude", says("Done."));
+        let tasks = (0..7).map(|number| world.prepare(task(format!("task {number}"))));
+        let mut run = crew().providers(["claude"]).at_once(2).run(tasks);
+        let mut seen = Vec::new();
+        while let Some(CrewResult { index, result }) = run.next().await {
+            assert!(run.running.len() < 2, "one of two has just ended");
+            assert_eq!(result.expect("a record").text.as_deref(), Some("Done."));
+            seen.push(index);
+        }
+        seen.sort_unstable();
+        assert_eq!((seen, run.left()), ((0..7).collect(), 0));
+    }
+
+    #[tokio::test]
+    async fn a_task_falls_back_and_another_one_keeps_its_own_provider() {
+        let world = world();
+        world.provider("claude", script(r#"{"steps": [{"fail": "insufficient_quota"}]}"#));
+        world.provider("codex", says("by codex"));
+        let tasks = [
+            world.prepare(task("any")),
+            world.prepare(task("mine").provider("claude").fallback(Fallback::None)),
+        ];
+        let mut run = crew().providers(["claude", "codex"]).fallback(Fallback::Next).run([tasks[0].clone()]);
+        let done = run.next().await.expect("a result").result.expect("a record");
+        assert_eq!(done.text.as_deref(), Some("by codex"));
+        let mut run = crew().providers(["codex"]).run([tasks[1].clone()]);
+        let done = run.next().await.expect("a result").result.expect("a record");
+        assert!(!done.is_completed());
+    }
+
+    #[tokio::test]
+    async fn one_budget_is_for_all() {
+        let world = world();
+        let costs =
+            r#"{"steps": [{"say": "a"}, {"result": {"usage": {"input": 1, "output": 2}, "cost_usd": 0.6}}]}"#;
+        world.provider("claude", script(costs));
+        let tasks = (0..4).map(|_| world.prepare(task("spend")));
+        let mut run = crew().providers(["claude"]).max_cost(1.0).at_once(1).run(tasks);
+        let mut over = 0;
+        while let Some(done) = run.next().await {
+            over += usize::from(matches!(done.result, Err(Error::OverBudget { .. })));
+        }
+        assert!(over >= 2, "two tasks use it up: {over}");
+        assert!(run.spent().cost.is_some_and(|cost| cost >= 1.2));
+    }
+}
