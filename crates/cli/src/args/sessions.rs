@@ -2,6 +2,7 @@
 
 pub(crate) const SESSIONS_EXAMPLES: &str = "Examples:
   bowline sessions
+  bowline sessions --watch
   bowline sessions --key chat-42
   bowline sessions --all --json
   bowline sessions remove s-20261115-083000123-000g40zz";
@@ -27,6 +28,10 @@ pub(crate) struct SessionsArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Show the list again every second, until Ctrl-C; needs a terminal
+    #[arg(long, short = 'w', conflicts_with = "json")]
+    pub(crate) watch: bool,
 }
 
 /// The subcommands of `bowline sessions`.

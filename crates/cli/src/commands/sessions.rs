@@ -15,6 +15,9 @@ use crate::ui::tables::{Layout, TextTable, Tone};
 use crate::ui::{Stdout, Ui};
 use crate::{human, time};
 
+/// How often `--watch` shows the list.
+const WATCHED_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// A session in the list.
 #[derive(Debug, Serialize)]
 struct SessionRow {
@@ -72,6 +75,30 @@ pub(crate) fn run(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), Comman
     if let Some(SessionsAction::Remove(args)) = &args.action {
         return remove(args, stdout);
     }
+    if args.watch {
+        return watch(args, stdout);
+    }
+    list(args, stdout)
+}
+
+/// Shows the list again and again. Ctrl-C ends the command.
+fn watch(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    /// The cursor goes home, and everything below it is erased.
+    const ANEW: &[u8] = b"\x1b[H\x1b[J";
+    if matches!(stdout.layout(), Layout::Pipe) {
+        return Err(CommandError::new(Fault::Usage, "`--watch` needs a terminal")
+            .hint("`bowline sessions --json` prints the list once, for programs"));
+    }
+    loop {
+        stdout.print_ready(ANEW)?;
+        list(args, stdout)?;
+        stdout.flush()?;
+        std::thread::sleep(WATCHED_EVERY);
+    }
+}
+
+/// Prints the list once.
+fn list(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let which = if args.all { SessionFilter::All } else { SessionFilter::Running };
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     let registry = Registry::from_env()?;
