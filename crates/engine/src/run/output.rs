@@ -42,8 +42,13 @@ impl Run {
         self.decide(requests, now, step);
         self.asked(questions, now, step);
         acknowledged.into_iter().for_each(|it| self.life.report(LifeReport::Acknowledged(it)));
+        let is_settled = !read.is_empty() || !lost.is_empty();
         read.into_iter().for_each(|prompt| self.life.report(LifeReport::Read(prompt)));
         lost.into_iter().for_each(|prompt| self.life.report(LifeReport::Lost(prompt)));
+        if is_settled {
+            // The same bytes may have ended the turn. An unread steer then was all that kept the process from being idle.
+            self.update_state(now, step);
+        }
         if last && !self.hung_up {
             self.hung_up = true;
             step.actions.push(RunAction::CloseStdin);

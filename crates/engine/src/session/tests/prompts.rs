@@ -242,3 +242,25 @@ fn the_changed_files_belong_to_the_turn_before_the_next_one() {
     world.says(&done(4)).wait(5_000);
     assert_eq!(world.run.state(), SessionState::Idle);
 }
+
+#[test]
+fn a_steer_that_is_read_with_the_end_of_the_turn_leaves_an_idle_session() {
+    let steerable = r#"{"id":1,"result":{"protocolVersion":1,"_meta":{"steering":{"supported":true}}}}"#;
+    let mut world = World::live(|_, _| {});
+    world.give(RunInput::Begin);
+    world.give(RunInput::Spawned { pid: 7, containment: "test" });
+    world.says(steerable).says(SESSION).says(&says("one"));
+    world.order(1, prompt("and tests", WhenBusy::Steer));
+    world.says(r#"{"id":4,"result":{"outcome":"injected"}}"#);
+    assert!(world.log().ends_with("!answer(1, steered:1)"), "{}", world.log());
+    world.order(2, prompt("then this", WhenBusy::Queue));
+    let log = after(&mut world, |world| {
+        // All in one read of the pipe.
+        world.says(&done(3));
+    });
+    assert!(log.contains("prompt_removed:sent"), "{log}");
+    assert!(log.ends_with("turn_started user_message state:running !write"), "the queue goes on: {log}");
+    world.says(&done(5));
+    assert_eq!(world.run.state(), SessionState::Idle);
+    assert!(world.log().ends_with("state:idle"), "{}", world.log());
+}
