@@ -85,8 +85,8 @@ fn first(home: &Home, id: &SessionId, from: Option<u64>) -> Result<u64, CommandE
     if let Some(from) = from {
         return Ok(from.max(1));
     }
-    let turn = super::wait::last_turn(home, id)?;
-    Ok(turn.first().map_or(1, |event| event.seq))
+    let last = super::wait::last_turn(home, id)?;
+    Ok(last.turn.first().map_or(1, |event| event.seq))
 }
 
 /// The reason why the loop woke up.

@@ -6,7 +6,8 @@ use bowline::AttachedSession;
 use bowline::exit;
 use bowline::journal::{Home, Reader};
 use bowline::remote::ConnectError;
-use bowline_protocol::{Code, Event, Kind, Millis, PermissionMode, SessionId};
+use bowline_protocol::{Code, Event, Kind, Millis, PermissionMode, SessionId, Source};
+use bowline_providers::views::{Digest, RunFacts};
 
 use super::live::find;
 use crate::args::live::WaitArgs;
@@ -35,16 +36,38 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
     runtime.shutdown_background();
     waited?;
     stdout.flush()?;
-    let turn = last_turn(&home, &id)?;
+    let LastTurnEvents { session, turn } = last_turn(&home, &id)?;
     let options = terminal::options(DetailLevel::Quiet, PermissionMode::Ask, None);
     let mut sink = Sink::new(format, options, None);
     sink.events(&turn, time::now())?;
     let summary = RunSummary { now: time::now(), took: Millis(0), session: None, journal: None };
-    sink.finish(&summary, &serde_json::json!({ "session": id.as_str() }))?;
-    match code(&turn) {
+    let (digest, facts) = digest(&session, &turn);
+    sink.finish(&summary, &digest.object(&facts))?;
+    match facts.exit_code {
         0 => Ok(()),
         code => Err(CommandError::told(code)),
     }
+}
+
+/// Digests a turn, for the object of `-o json`.
+fn digest(session: &[Event], turn: &[Event]) -> (Digest, RunFacts<'static, ()>) {
+    let mut digest = Digest::unlimited();
+    session.iter().chain(turn).for_each(|event| digest.event(event));
+    let took = match (turn.first(), turn.last()) {
+        (Some(first), Some(last)) => last.at.since(first.at),
+        _ => Millis(0),
+    };
+    let facts = RunFacts {
+        usage: digest.usage(),
+        usage_source: digest.usage_source(),
+        cost_usd: digest.cost_usd(),
+        cost: digest.cost_usd(),
+        took,
+        too_long: digest.too_long(),
+        exit_code: code(turn),
+        attempts: &[],
+    };
+    (digest, facts)
 }
 
 /// Waits until a session is at rest, or over. A session that is not running is both.
@@ -96,18 +119,30 @@ async fn until_rest(session: &AttachedSession) {
     }
 }
 
+/// The events of the last turn, and those that name its session.
+#[derive(Debug, Default)]
+pub(crate) struct LastTurnEvents {
+    /// The starts of the session before that turn, of the last runner.
+    session: Vec<Event>,
+    /// From the beginning of the turn to the end of the journal.
+    pub(crate) turn: Vec<Event>,
+}
+
 /// Reads the events of the last turn.
-pub(crate) fn last_turn(home: &Home, id: &SessionId) -> Result<Vec<Event>, CommandError> {
+pub(crate) fn last_turn(home: &Home, id: &SessionId) -> Result<LastTurnEvents, CommandError> {
     let dir = home.session_dir(id).map_err(bowline::Error::from)?;
     let mut reader = Reader::open(&dir).map_err(bowline::Error::from)?;
-    let mut turn = Vec::new();
+    let LastTurnEvents { mut session, mut turn } = LastTurnEvents::default();
     while let Some(event) = reader.next_event().map_err(bowline::Error::from)? {
         if matches!(event.kind, Kind::TurnStarted(_)) {
-            turn.clear();
+            let started = turn.drain(..).filter(|it: &Event| matches!(it.kind, Kind::SessionStarted(_)));
+            session.extend(started);
+            let of_runner = session.iter().rposition(|it| it.source == Source::Bowline);
+            session.drain(..of_runner.unwrap_or(0));
         }
         turn.push(event);
     }
-    Ok(turn)
+    Ok(LastTurnEvents { session, turn })
 }
 
 /// Returns the exit code of a turn, as `bowline run` would have it.
