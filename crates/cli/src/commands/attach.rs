@@ -72,7 +72,7 @@ fn over(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) ->
         sink.events(&[event], time::now())?;
     }
     finish(&mut sink, id)?;
-    sink.mention(&format!("the session is not running; resume it: `bowline start --resume {id} \"…\"`"))
+    sink.tell(&format!("the session is not running; resume it: `bowline start --resume {id} \"…\"`"))
 }
 
 fn finish(sink: &mut Sink, id: &SessionId) -> Result<(), CommandError> {
@@ -107,10 +107,10 @@ async fn follow(
     let mut watch = session.watch_from(first(home, &id, args.from)?).map_err(CommandError::from)?;
     let typing = !args.watch;
     if let Some(why) = watches_only(&session).filter(|_| typing) {
-        sink.mention(&format!("watching only: {why}"))?;
+        sink.tell(&format!("watching only: {why}"))?;
     }
     if matches!(format, OutputFormat::Human) && typing && std::io::stdin().is_terminal() {
-        sink.mention(&format!("attached to {id}; type a prompt, or `:help`; Ctrl-D detaches"))?;
+        sink.tell(&format!("attached to {id}; type a prompt, or `:help`; Ctrl-D detaches"))?;
     }
     let mut signals = ProcessSignals::new()?;
     let mut lines = typed_lines(typing);
@@ -130,19 +130,19 @@ async fn follow(
                 if matches!(format, OutputFormat::Human) {
                     typist.open.note(&event);
                     if let Some(text) = asked(&event) {
-                        sink.mention(&text)?;
+                        sink.tell(&text)?;
                     }
                 }
             }
             // The runner is gone.
             AttachWake::Event(None) => {
                 finish(&mut sink, &id)?;
-                return sink.mention("the session is over");
+                return sink.tell("the session is over");
             }
             AttachWake::Line(Some(line)) => match typist.line(&session, &line).await {
                 TypedResult::Told(text) => {
                     for line in text.lines() {
-                        sink.mention(line)?;
+                        sink.tell(line)?;
                     }
                 }
                 TypedResult::Quiet => {}
@@ -160,7 +160,7 @@ async fn next(watch: &mut EventWatch) -> Result<Option<Event>, CommandError> {
 }
 
 fn detached(sink: &mut Sink, id: &SessionId) -> Result<(), CommandError> {
-    sink.mention(&format!("detached; the session goes on: `bowline attach {id}`"))
+    sink.tell(&format!("detached; the session goes on: `bowline attach {id}`"))
 }
 
 /// Reads standard input line by line, on a thread of its own: a read of a terminal cannot be cancelled.
