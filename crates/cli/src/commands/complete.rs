@@ -184,7 +184,7 @@ fn values(arg: &Arg, place: &CompletionContext) -> Vec<Candidate> {
         "provider" | "providers" | "print_env" => providers(place),
         "name" if place.path.last().is_some_and(|command| command == "health") => providers(place),
         "model" => models(place),
-        "resume" | "sessions" => plain(session_ids::all().into_iter().take(SESSIONS).collect()),
+        "resume" | "session" | "sessions" => sessions(),
         "key" if in_config => settings(),
         "value" if in_config => setting_values(place),
         "key" => plain(keys()),
@@ -243,12 +243,30 @@ fn models(place: &CompletionContext) -> Vec<Candidate> {
     all.iter().flat_map(|entry| of(entry.manifest)).collect()
 }
 
-/// Returns the keys of the newest sessions, each once.
-fn keys() -> Vec<String> {
+/// Returns the names and the ids of the newest sessions, and `@last`. A name stands before all ids, because people gave it.
+fn sessions() -> Vec<Candidate> {
+    let newest: Vec<String> = session_ids::all().into_iter().take(SESSIONS).collect();
+    let mut labels: Vec<Candidate> = Vec::new();
+    for meta in metas() {
+        if let Some(label) = meta.label.filter(|label| !labels.iter().any(|(known, _)| known == label)) {
+            labels.push((label, meta.id.to_string()));
+        }
+    }
+    let last = newest.first().map(|id| ("@last".to_owned(), id.clone()));
+    let ids = newest.into_iter().map(|id| (id, String::new()));
+    labels.into_iter().chain(last).chain(ids).collect()
+}
+
+/// Returns the descriptions of the newest sessions.
+fn metas() -> Vec<SessionMeta> {
     let Ok(home) = Home::from_env() else { return Vec::new() };
     let newest = session_ids::all().into_iter().take(SESSIONS);
-    let metas = newest.filter_map(|id| SessionMeta::read(&home.sessions_dir().join(id)).ok());
-    let mut keys: Vec<String> = metas.filter_map(|meta| meta.key).collect();
+    newest.filter_map(|id| SessionMeta::read(&home.sessions_dir().join(id)).ok()).collect()
+}
+
+/// Returns the keys of the newest sessions, each once.
+fn keys() -> Vec<String> {
+    let mut keys: Vec<String> = metas().into_iter().filter_map(|meta| meta.key).collect();
     keys.sort_unstable();
     keys.dedup();
     keys

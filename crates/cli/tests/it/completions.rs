@@ -69,7 +69,7 @@ fn sessions_and_keys_are_those_of_the_data_home_and_nothing_is_started() {
     let session = world.journals_begun().pop().expect("a session");
     let session = session.file_name().expect("a name").to_string_lossy().into_owned();
     assert_eq!(offered(&["run", "--resume", "s-"]), std::slice::from_ref(&session));
-    assert_eq!(offered(&["stop", ""]), [session]);
+    assert_eq!(offered(&["stop", ""]), [format!("@last\t{session}"), session]);
     assert_eq!(offered(&["sessions", "--key", "ch"]), ["chat-42"]);
     assert_eq!(world.journals_begun().len(), 1);
 }

@@ -10,7 +10,7 @@ fn of(line: &str) -> Vec<String> {
 
 #[test]
 fn commands_options_and_their_values_are_known() {
-    assert_eq!(of("se"), ["sessions"]);
+    assert_eq!(of("se"), ["send", "set", "sessions"]);
     assert!(of("").contains(&"run".to_owned()) && !of("").contains(&"__complete".to_owned()));
     assert_eq!(of("config s"), ["show", "set"]);
     assert_eq!(of("run --max-t"), ["--max-turns", "--max-tokens", "--max-time"]);
