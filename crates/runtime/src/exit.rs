@@ -61,7 +61,7 @@ impl Record {
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Failed | Outcome::Truncated if self.timed_out.is_some() => TIMED_OUT,
-            Outcome::Completed | Outcome::Cancelled | Outcome::Failed | Outcome::Truncated => {
+            Outcome::Completed | Outcome::Failed | Outcome::Cancelled | Outcome::Truncated => {
                 of_turn(self.outcome, self.failure.as_ref())
             }
         }

@@ -126,7 +126,7 @@ async fn follow(
         };
         match woken {
             AttachWake::Event(Some(event)) => {
-                sink.events(std::slice::from_ref(&event), time::now())?;
+                sink.events(std::slice::from_ref(&*event), time::now())?;
                 if matches!(format, OutputFormat::Human) {
                     typist.open.note(&event);
                     if let Some(text) = asked(&event) {
@@ -241,7 +241,7 @@ fn reason(error: &OrderError) -> String {
 }
 
 /// Returns the line that asks the person, if an event asks for something.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only requests of the agent ask for something")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "only two kinds wait for a person")]
 fn asked(event: &Event) -> Option<String> {
     match &event.kind {
         Kind::ApprovalAsked(ApprovalAsked { summary, category, risk, .. }) => {

@@ -67,12 +67,18 @@ fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
         ConnectError::OtherUser { .. } | ConnectError::Socket(_) => {
             CommandError::new(Fault::Configuration, message.clone())
         }
-        _ => CommandError::new(Fault::Internal, format!("could not reach the session {id}")).caused_by(error),
+        ConnectError::NoRuntime(_)
+        | ConnectError::Journal(_)
+        | ConnectError::Refused { .. }
+        | ConnectError::Silent
+        | ConnectError::Io(_)
+        | _ => {
+            CommandError::new(Fault::Internal, format!("could not reach the session {id}")).caused_by(error)
+        }
     }
 }
 
 /// Makes the error of an order that was not carried out.
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better exit code")]
 pub(crate) fn refused(error: &OrderError) -> CommandError {
     let message = error.to_string();
     match error {
@@ -88,7 +94,9 @@ pub(crate) fn refused(error: &OrderError) -> CommandError {
         }
         OrderError::Refused(_) => CommandError::new(Fault::Unfit, message),
         OrderError::Over => CommandError::new(Fault::Usage, message),
-        _ => CommandError::new(Fault::Internal, message),
+        OrderError::Lost | OrderError::TooLong { .. } | OrderError::NotUnderstood { .. } | _ => {
+            CommandError::new(Fault::Internal, message)
+        }
     }
 }
 

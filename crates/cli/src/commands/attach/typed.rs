@@ -152,12 +152,18 @@ mod tests {
     }
 
     fn decided(line: &str) -> Option<ApprovalVerdict> {
-        let TypedLine::Order(SessionOrder::Decide { approval, verdict }) = meaning(line, &open(&["1", "2"]))
-        else {
-            return None;
-        };
-        assert_eq!(approval, Some("1".into()), "the oldest one");
-        Some(verdict)
+        match meaning(line, &open(&["1", "2"])) {
+            TypedLine::Order(SessionOrder::Decide { approval, verdict }) => {
+                assert_eq!(approval, Some("1".into()), "the oldest one");
+                Some(verdict)
+            }
+            TypedLine::Nothing
+            | TypedLine::Detach
+            | TypedLine::Status
+            | TypedLine::Told(_)
+            | TypedLine::Prompt(_)
+            | TypedLine::Order(_) => None,
+        }
     }
 
     #[test]
