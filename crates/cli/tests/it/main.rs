@@ -22,6 +22,7 @@ mod first_manifest;
 mod help;
 mod journal;
 mod knowing;
+mod live;
 mod lost;
 mod memory;
 mod native;

@@ -131,6 +131,11 @@ impl World {
         marked(&self.agents)
     }
 
+    /// Lists the processes of commands, runners and keepers.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        marked(&self.hosts)
+    }
+
     /// Fails if anybody is left. The keeper goes when it sees that the command is gone.
     pub(crate) fn nobody_is_left(&self) {
         assert_eq!(self.agents(), Vec::<String>::new(), "agents are left");

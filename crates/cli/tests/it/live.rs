@@ -1,0 +1,14 @@
+//! Live sessions with the real binary and the practice agent: start, direct, watch, crash, resume.
+//!
+//! Each test has a data home and a directory of sockets of its own. No test sleeps: it waits for a status, an event or a process.
+
+mod approvals;
+mod attached;
+mod crashes;
+mod inside;
+mod options;
+mod prompts;
+mod random_kills;
+mod session;
+mod start;
+mod waiting;

@@ -1,0 +1,130 @@
+//! Approvals that a person decides, once and for the session, and those that no person decides in time.
+
+use super::session::{LiveWorld, Session};
+
+/// Returns the decision on each approval, and what or who decided, in order.
+fn decisions(session: &Session<'_>) -> Vec<(String, String)> {
+    let text = |decided: &serde_json::Value, key: &str| decided[key].as_str().expect("a word").to_owned();
+    session.of("approval_decided").iter().map(|it| (text(it, "decision"), text(it, "by"))).collect()
+}
+
+fn pairs(expect: &[(&str, &str)]) -> Vec<(String, String)> {
+    expect.iter().map(|(decision, by)| ((*decision).to_owned(), (*by).to_owned())).collect()
+}
+
+#[test]
+fn an_approval_waits_for_a_person_who_allows_it() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt hello", "say done"], &[]);
+    let asked = session.asks();
+    assert_eq!((&asked["category"], asked["input"]["content"].as_str()), (&"edit".into(), Some("hello")));
+    let shown = session.order("status", &[]).exits(0).stdout;
+    let line = format!("approval  {}: Write ", asked["id"].as_str().expect("an id"));
+    assert!(shown.contains(&line) && shown.contains("state     waiting for approval"), "{shown}");
+    assert!(!live.path("work/a.txt").exists(), "the agent waits");
+    session.done("approve", &[]);
+    session.has_played(1);
+    assert_eq!(std::fs::read_to_string(live.path("work/a.txt")).expect("a file"), "hello");
+    assert_eq!(decisions(&session), pairs(&[("allow", "human")]));
+    session.stop().ended("completed");
+}
+
+#[test]
+fn allowed_for_the_session_is_not_asked_again() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "tool write b.txt two"], &[]);
+    session.asks();
+    session.done("approve", &["--session"]);
+    session.has_played(1);
+    session.send(&["tool write c.txt three"], &[]);
+    session.has_played(2);
+    assert_eq!(decisions(&session), pairs(&[("allow_always", "human")]));
+    assert!(["a.txt", "b.txt", "c.txt"].iter().all(|name| live.path("work").join(name).exists()));
+    session.stop();
+}
+
+#[test]
+fn a_denial_carries_its_reason_and_the_turn_goes_on() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say done"], &[]);
+    session.asks();
+    session.done("deny", &["--message", "do not touch the lock file"]);
+    session.has_played(1);
+    let decided = &session.of("approval_decided")[0];
+    assert_eq!((&decided["decision"], &decided["by"]), (&"deny".into(), &"human".into()));
+    assert_eq!(decided["reason"], "do not touch the lock file");
+    assert!(!live.path("work/a.txt").exists());
+    assert_eq!(session.stop().text(), "done");
+}
+
+#[test]
+fn the_second_decision_names_the_first() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say done"], &[]);
+    let asked = session.asks();
+    let id = asked["id"].as_str().expect("an id");
+    session.order("approve", &["no-such-id"]).exits(2).tells(&["there is no open approval `no-such-id`"]);
+    session.done("deny", &[id]);
+    session.order("approve", &[id]).exits(1).tells(&["error: it was decided already, by a person"]);
+    session.has_played(1);
+    session.order("approve", &[]).exits(2).tells(&["there is no open approval", "hint: `bowline status"]);
+    assert_eq!(decisions(&session), pairs(&[("deny", "human")]));
+    session.stop();
+}
+
+#[test]
+fn an_approval_is_denied_at_its_deadline() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say done"], &["--approval-deadline", "1s"]);
+    let asked = session.asks();
+    assert!(asked["deadline"].is_string(), "{asked}");
+    session.has_played(1);
+    session.order("approve", &[asked["id"].as_str().expect("an id")]).exits(1).tells(&["by its deadline"]);
+    assert_eq!(decisions(&session), pairs(&[("deny", "timeout")]));
+    assert_eq!(session.stop().text(), "done");
+    assert!(!live.path("work/a.txt").exists());
+}
+
+#[test]
+fn an_interrupt_decides_an_open_approval() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say never"], &[]);
+    session.asks();
+    session.done("interrupt", &[]);
+    session.has_played(1);
+    assert_eq!((decisions(&session).len(), session.outcomes()), (1, vec!["cancelled".to_owned()]));
+    session.send(&["say two"], &[]);
+    session.has_played(2);
+    assert_eq!(session.stop().text(), "two");
+    assert!(!live.path("work/a.txt").exists());
+}
+
+#[test]
+fn a_steer_leaves_an_approval_open() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say done"], &[]);
+    let asked = session.asks();
+    session.done("send", &["--steer", "use tabs"]);
+    let status = session.status();
+    assert_eq!((&status["state"], &status["approvals"][0]), (&"waiting_for_approval".into(), &asked));
+    session.done("approve", &[]);
+    session.has_played(1);
+    assert!(session.stop().text().contains("Noted: use tabs"));
+}
+
+#[test]
+fn changed_input_is_refused_where_the_agent_cannot_take_it() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say done"], &[]);
+    session.asks();
+    std::fs::write(live.path("work/input.json"), "{\"content\":\"two\"}").expect("writes");
+    session.order("approve", &["--input", "input.json"]).exits(1).tells(&["does not offer this answer"]);
+    session
+        .order("approve", &["--input", "none.json"])
+        .exits(2)
+        .tells(&["could not read `--input none.json`"]);
+    assert_eq!(session.status()["state"], "waiting_for_approval");
+    session.done("approve", &[]);
+    session.has_played(1);
+    session.stop();
+}

@@ -1,0 +1,107 @@
+//! `bowline attach`: watchers beside each other, and prompts, decisions and commands that are typed.
+
+use serde_json::Value;
+
+use super::session::{LiveWorld, play};
+
+fn events(printed: &str) -> Vec<Value> {
+    printed.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+}
+
+#[test]
+fn watchers_see_the_same_events_and_the_death_of_one_changes_nothing() {
+    let live = LiveWorld::new();
+    live.gate("gate");
+    let session = live.plays(&["say one", "tool run cat gate", "say two"], &[]);
+    let watch = ["attach", session.id.as_str(), "--watch", "--from", "1", "-o", "jsonl"];
+    let (first, second, mut third) =
+        (live.call(&watch).start(), live.call(&watch).start(), live.call(&watch).start());
+    for watcher in [&first, &second, &third] {
+        watcher.prints("\"one\"");
+    }
+    third.kill();
+    live.open_gate("gate");
+    session.has_played(1);
+    for watcher in [&first, &second] {
+        watcher.prints("turn_ended");
+    }
+    let id = session.id.clone();
+    let journal = session.stop();
+    let (first, second) = (first.end_among_others().exits(0), second.end_among_others().exits(0));
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(events(&first.stdout), journal.events, "a watcher sees everything, once");
+    // Afterwards it is read from the file.
+    let read = live.end(&["attach", &id, "--from", "1", "-o", "jsonl"]).exits(0);
+    assert_eq!(events(&read.stdout), journal.events);
+    assert!(third.end_among_others().status.code().is_none(), "it was killed");
+}
+
+#[test]
+fn a_watcher_can_begin_at_any_event() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one"], &[]);
+    session.has_played(1);
+    session.send(&["say two"], &[]);
+    session.has_played(2);
+    let id = session.id.clone();
+    let journal = session.stop();
+    let read = |from: &[&str]| {
+        let args: Vec<&str> =
+            ["attach", &id, "-o", "jsonl"].into_iter().chain(from.iter().copied()).collect();
+        events(&live.end(&args).exits(0).stdout)
+    };
+    assert_eq!(read(&["--from", "7"]), journal.events[6..]);
+    let last = read(&[]);
+    assert_eq!((&last[0]["kind"]["type"], &last[0]["turn"]), (&"turn_started".into(), &2.into()));
+}
+
+#[test]
+fn typed_lines_are_prompts_decisions_and_commands() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say first"], &[]);
+    session.asks();
+    let mut attached = live.call(&["attach", &session.id]).open_input().start();
+    attached.tells("approval wanted (edit, med risk): Write ");
+    attached.writes("y\n");
+    session.has_played(1);
+    attached.prints("first");
+    assert!(live.path("work/a.txt").exists());
+    let mut typing = live.call(&["attach", &session.id]).open_input().start();
+    typing.writes(":help\n:status\n:interrupt\n:nonsense\npractice: say second\n");
+    typing.tells("take a queued prompt back");
+    typing.tells("state     idle");
+    typing.tells("not done: no turn is running");
+    session.has_played(2);
+    typing.prints("second");
+    session.stop();
+    // Both followed the session to its end.
+    attached.end_among_others().exits(0).tells(&["the session is over"]);
+    typing.end_among_others().exits(0);
+}
+
+#[test]
+fn an_interrupted_attach_detaches_and_the_session_goes_on() {
+    let live = LiveWorld::new();
+    live.gate("gate");
+    let session = live.plays(&["say one", "tool run cat gate", "say two"], &[]);
+    let attached = live.call(&["attach", &session.id, "-o", "jsonl"]).start();
+    attached.prints("\"one\"");
+    attached.signal(rustix::process::Signal::INT);
+    attached.end_among_others().exits(0).tells(&["detached; the session goes on"]);
+    live.open_gate("gate");
+    session.has_played(1);
+    assert_eq!(session.stop().text(), "onetwo");
+}
+
+#[test]
+fn a_run_of_one_prompt_takes_no_orders() {
+    let live = LiveWorld::new();
+    let run = live.world().practice(&["say one", "hang"]).start();
+    run.says("one");
+    live.end(&["attach", "@last"]).exits(2).tells(&["takes no orders", "bowline stop"]);
+    live.end(&["send", "@last", &play(&["say two"])])
+        .exits(2)
+        .tells(&["a run of `bowline run` takes no orders"]);
+    live.end(&["stop", "@last"]).exits(0);
+    run.end().exits(143);
+}
