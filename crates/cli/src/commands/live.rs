@@ -50,7 +50,6 @@ pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError>
 }
 
 /// Makes the error of a session that cannot be reached.
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no hint of its own")]
 fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
     let message = error.to_string();
     let usage = || CommandError::new(Fault::Usage, message.clone());

@@ -146,7 +146,6 @@ pub(crate) fn last_turn(home: &Home, id: &SessionId) -> Result<LastTurnEvents, C
 }
 
 /// Returns the exit code of a turn, as `bowline run` would have it.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only the end of a turn has an outcome")]
 fn code(turn: &[Event]) -> u8 {
     let ended = turn
         .iter()
