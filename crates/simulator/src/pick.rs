@@ -245,6 +245,10 @@ pub(crate) fn side(api: Api, asked: &ParsedRequest) -> Option<SidePurpose> {
     if system.contains("memory extraction") {
         return Some(SidePurpose::Utility);
     }
+    // The adapter of Codex (2.6.0) sends it with the tools of the conversation, and with the user's message in it.
+    if last.starts_with("your task is to generate a very short title for a conversation") {
+        return Some(SidePurpose::Title);
+    }
     if !asked.tools.is_empty() {
         let summary =
             ["create a detailed summary of the conversation", "detailed summary of our conversation"];

@@ -183,12 +183,16 @@ async fn requests_beside_the_conversation_get_a_short_answer() {
         { "type": "object", "properties": { "model_choice": { "enum": ["small", "large"] } } } });
     let mut memory = Speaks::Chat.ask(false, &fault, &["write_file"]);
     memory["messages"][0]["content"] = json!("You are the managed memory extraction agent.");
+    // With tools, and with the user's message in it.
+    let naming = "Your task is to generate a very short title for a conversation based on the user's first message.\n\n[[unauthorized]] hi";
+    let naming = Speaks::Responses.ask(false, &[Turn::User(naming)], &["exec_command"]);
     for (api, ask, side) in [
         (Speaks::Chat, title, SidePurpose::Title),
         (Speaks::Messages, probe, SidePurpose::Probe),
         (Speaks::Messages, summary, SidePurpose::Summary),
         (Speaks::Google, utility, SidePurpose::Utility),
         (Speaks::Chat, memory, SidePurpose::Utility),
+        (Speaks::Responses, naming, SidePurpose::Title),
     ] {
         let reply = post(&simulator, api.path(false), &ask).await;
         assert_eq!(reply.status, 200, "{side:?}: {}", reply.body);
