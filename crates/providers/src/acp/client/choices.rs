@@ -182,6 +182,8 @@ pub(crate) fn response(options: &[ApprovalOption], answer: &ApprovalAnswer) -> V
 #[derive(Debug, Default)]
 struct Offer {
     values: Vec<String>,
+    /// The names of the values for people, in the same order. Empty where there is none.
+    names: Vec<String>,
     current: Option<String>,
     /// The id of the option, where it is one.
     option: Option<String>,
@@ -215,9 +217,9 @@ impl Offer {
 
     fn list(session: &Value, [list, key, current]: [&str; 3], how: How) -> Option<Self> {
         let list = session.pointer(list)?.as_array()?;
-        let values = strings(list, key);
+        let (values, names) = named_values(list, key);
         let current = session.pointer(current).and_then(Value::as_str).map(str::to_owned);
-        Some(Self { values, current, option: None, how })
+        Some(Self { values, names, current, option: None, how })
     }
 
     /// Finds an option by its category or its id.
@@ -231,9 +233,11 @@ impl Offer {
         else {
             return Self::default();
         };
-        let values = option.get("options").and_then(Value::as_array).map(|list| strings(list, "value"));
+        let list = option.get("options").and_then(Value::as_array);
+        let (values, names) = list.map(|list| named_values(list, "value")).unwrap_or_default();
         Self {
-            values: values.unwrap_or_default(),
+            values,
+            names,
             current: string(option, "currentValue"),
             option: string(option, "id"),
             how: How::Option,
@@ -242,6 +246,13 @@ impl Offer {
 
     fn has(&self, value: &str) -> bool {
         self.values.iter().any(|known| known == value)
+    }
+
+    /// Returns the only value of this name. Qwen Code 0.24.4 has ids such as `$runtime|openai|NAME(openai)` for its models.
+    fn named(&self, name: &str) -> Option<&str> {
+        let mut of_name = self.values.iter().zip(&self.names).filter(|(_, known)| *known == name);
+        let (value, _) = of_name.next()?;
+        of_name.next().is_none().then_some(value.as_str())
     }
 
     fn choice(&self, value: String) -> SettingChoice {
@@ -257,6 +268,8 @@ impl Offer {
             (format!("the agent has no setting for the {what}"), Code::Unsupported)
         } else if self.has(value) {
             return Ok(self.choice(value.to_owned()));
+        } else if let Some(value) = self.named(value) {
+            return Ok(self.choice(value.to_owned()));
         } else {
             (format!("the agent has no {what} `{value}`; it has {}", self.listed()), code)
         };
@@ -271,12 +284,19 @@ impl Offer {
     }
 }
 
-/// The strings under a key; groups of choices are looked into.
-fn strings(list: &[Value], key: &str) -> Vec<String> {
-    list.iter()
-        .flat_map(|entry| match entry.get("options").and_then(Value::as_array) {
-            Some(group) => strings(group, key),
-            None => entry.get(key).and_then(Value::as_str).map(str::to_owned).into_iter().collect(),
-        })
-        .collect()
+/// The strings under a key, and the names beside them; groups of choices are looked into.
+fn named_values(list: &[Value], key: &str) -> (Vec<String>, Vec<String>) {
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let (mut values, mut names) = (Vec::new(), Vec::new());
+    for entry in list {
+        if let Some(group) = entry.get("options").and_then(Value::as_array) {
+            let (of_group, their_names) = named_values(group, key);
+            values.extend(of_group);
+            names.extend(their_names);
+        } else if let Some(value) = text(entry, key) {
+            values.push(value);
+            names.push(text(entry, "name").unwrap_or_default());
+        }
+    }
+    (values, names)
 }

@@ -360,8 +360,18 @@ fn a_model_is_chosen_before_the_prompt_or_the_prompt_is_not_sent() {
         scene.answers(&choice, &json!({}));
         assert_eq!(scene.said()["method"], "session/prompt");
     }
+    // Qwen Code 0.24.4: the id of a model is not the name that people know.
+    let two = |names: [&str; 2]| {
+        let [one, two] = ["$runtime|openai|small(openai)", "$runtime|openai|other(openai)"];
+        json!([{ "id": "m", "category": "model", "currentValue": two, "options":
+            [{ "value": one, "name": names[0] }, { "value": two, "name": names[1] }] }])
+    };
+    let mut scene = Scene::of(&Conversation { model: Some("small".into()), ..talk() });
+    let choice = scene.opened(&json!({ "sessionId": "s1", "configOptions": two(["small", "other"]) }));
+    assert_eq!(choice["params"]["value"], json!("$runtime|openai|small(openai)"));
     for (session, code) in [
         (json!({ "sessionId": "s1", "models": models }), Code::ModelNotFound),
+        (json!({ "sessionId": "s1", "configOptions": two(["huge", "huge"]) }), Code::ModelNotFound),
         (json!({ "sessionId": "s1" }), Code::Unsupported),
     ] {
         let mut scene = Scene::of(&Conversation { model: Some("huge".into()), ..talk() });
