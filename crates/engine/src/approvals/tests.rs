@@ -23,6 +23,7 @@ fn request(category: ApprovalCategory, risk: Risk, paths: Option<&[&str]>) -> De
         paths: paths.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect()),
         offers: vec![AllowOnce, AllowAlways, RejectOnce],
         changeable: false,
+        carries_message: false,
     }
 }
 

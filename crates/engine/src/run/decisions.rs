@@ -282,14 +282,28 @@ impl Run {
         now: Now,
         step: &mut RunStep,
     ) {
+        let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == *approval);
+        let carries_message = waiting.is_some_and(|waiting| waiting.request.carries_message);
         self.approvals.decided(approval);
         self.approvals.remember(approval, by);
         let (decision, reason, changed_input) = match answer {
             ApprovalAnswer::AllowOnce => (Decision::Allow, None, None),
             ApprovalAnswer::AllowForSession => (Decision::AllowAlways, None, None),
             ApprovalAnswer::AllowChanged(input) => (Decision::Allow, None, Some(input.clone())),
-            ApprovalAnswer::Deny { message } => (Decision::Deny, message.clone(), None),
+            ApprovalAnswer::Deny { message } => {
+                (Decision::Deny, message.clone().filter(|_| carries_message), None)
+            }
         };
+        if let ApprovalAnswer::Deny { message: Some(message) } = answer
+            && !carries_message
+        {
+            // The event has only what the agent gets. The reason is kept for people.
+            let text = format!(
+                "the protocol of the agent carries no reason of a denial, so it does not get this one: {message}"
+            );
+            let code = Some("reason_not_sent".to_owned());
+            self.emit(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);
+        }
         let enforced_by = EnforcedBy::Agent;
         let decided =
             ApprovalDecided { id: approval.clone(), decision, by, rule, reason, changed_input, enforced_by };

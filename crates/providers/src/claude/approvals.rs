@@ -122,6 +122,7 @@ impl Requests {
             paths: Some(paths(request)),
             offers,
             changeable: true,
+            carries_message: true,
         })
     }
 

@@ -22,6 +22,8 @@ pub struct DecisionRequest {
     pub offers: Vec<OptionEffect>,
     /// Whether the action can be allowed with another input ([`ApprovalAnswer::AllowChanged`]).
     pub changeable: bool,
+    /// Whether the agent reads the message of a denial.
+    pub carries_message: bool,
 }
 
 /// The decision on a request, for the agent.

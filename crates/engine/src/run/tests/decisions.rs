@@ -158,6 +158,27 @@ fn a_person_decides_and_no_clock_runs_meanwhile() {
     assert!(world.log().contains("watchdog_total"), "{}", world.log());
 }
 
+/// ACP carries no reason. The other side of it, an agent that reads the reason, is Claude's.
+#[test]
+fn a_reason_that_the_agent_does_not_get_is_not_reported_as_sent() {
+    let mut world = asking_a_person(PermissionMode::Ask);
+    world.says(SHELL);
+    let why = "not in this harbour".to_owned();
+    let decided = person(&mut world, "1", ApprovalVerdict::Deny { message: Some(why.clone()) });
+    assert!(decided.starts_with("notice:reason_not_sent approval_decided"), "{decided}");
+    let mut told = Vec::new();
+    for event in &world.events {
+        if let Kind::ApprovalDecided(decided) = &event.kind {
+            assert_eq!(decided.reason, None);
+        } else if let Kind::Notice(notice) = &event.kind
+            && notice.text.contains(&why)
+        {
+            told.push(notice.code.as_deref());
+        }
+    }
+    assert_eq!(told, [Some("reason_not_sent")]);
+}
+
 #[test]
 fn silence_of_the_person_is_a_refusal() {
     let mut world = asking_a_person(PermissionMode::Ask);

@@ -253,6 +253,7 @@ fn a_request_names_the_files_of_its_tool_call() {
                 paths: Some(paths.iter().map(|path| (*path).to_owned()).collect()),
                 offers: vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce],
                 changeable: false,
+                carries_message: false,
             };
             assert_eq!(scene.awaited(), expected, "{call}");
         }

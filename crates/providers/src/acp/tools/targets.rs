@@ -32,6 +32,7 @@ impl ToolTarget {
             paths: Some(self.paths.clone()),
             offers: options.iter().filter(|it| is_offer(it)).map(|option| option.effect).collect(),
             changeable: false,
+            carries_message: false,
         }
     }
 }

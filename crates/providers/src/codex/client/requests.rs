@@ -127,7 +127,15 @@ pub(super) fn decision_request(id: &Value, method: &str, params: &Value) -> Opti
     // The start of the item names the files of an edit, not the request. `accept` is always taken, listed or not (0.166.0).
     let (paths, offers) = (None, Vec::new());
     let approval = ApprovalId::from(name(id));
-    Some(DecisionRequest { approval, category, risk, paths, offers, changeable: false })
+    Some(DecisionRequest {
+        approval,
+        category,
+        risk,
+        paths,
+        offers,
+        changeable: false,
+        carries_message: false,
+    })
 }
 
 /// Returns whether an MCP elicitation asks if a tool may run. Others are questions of the MCP server itself.
