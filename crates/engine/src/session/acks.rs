@@ -56,6 +56,19 @@ impl PendingAcks {
         Some(self.waiting.remove(place))
     }
 
+    /// Takes the steer of a prompt, with its order.
+    pub(super) fn take_steer(&mut self, prompt: &PromptId) -> Option<(OrderId, HostPrompt)> {
+        let is = |it: &PendingAck| matches!(&it.what, AckedOrder::Steer { prompt: sent, .. } if sent.id == *prompt);
+        let place = self.waiting.iter().position(is)?;
+        match self.waiting.remove(place) {
+            PendingAck { order, what: AckedOrder::Steer { prompt, .. }, .. } => Some((order, prompt)),
+            PendingAck {
+                what: AckedOrder::TakeBack(_) | AckedOrder::Option { .. } | AckedOrder::Compact,
+                ..
+            } => None,
+        }
+    }
+
     /// Takes the prompt of a steer whose acknowledgement comes too late.
     pub(super) fn take_late(&mut self, token: AckToken) -> Option<PromptId> {
         let place = self.late.iter().position(|(late, _)| *late == token)?;

@@ -3,7 +3,7 @@
 use bowline_protocol::kinds::{
     ControlMode, EndReason, Level, Notice, OptionState, OptionsChanged, Outcome, SessionState,
 };
-use bowline_protocol::{Failure, Kind, Millis, OrderRefused, PermissionMode, Receipt};
+use bowline_protocol::{Failure, Kind, Millis, OrderRefused, PermissionMode, PromptId, Receipt};
 use bowline_providers::dialect::{Acknowledgement, Sent};
 
 use super::acks::AckedOrder;
@@ -49,11 +49,25 @@ impl Session {
             match report {
                 LifeReport::Acknowledged(acknowledgement) => self.acknowledged(acknowledgement, now, step),
                 LifeReport::Read(prompt) => live.queues.read(&prompt, run, now, step),
-                LifeReport::Lost(prompt) => live.queues.lost(&prompt, run, now, step),
+                LifeReport::Lost(prompt) => self.steer_lost(&prompt, now, step),
                 LifeReport::Over(ended) => self.life_over(*ended, now, step),
             }
         }
         any
+    }
+
+    /// Handles a steer that the agent dropped, or did not fetch before its turn ended.
+    fn steer_lost(&mut self, prompt: &PromptId, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        let Some((order, prompt)) = live.acks.take_steer(prompt) else {
+            return live.queues.lost(prompt, run, now, step);
+        };
+        live.queues.keep(prompt, run, now, step);
+        // Nothing is sent by itself after a turn that did not complete.
+        if live.view.last_turn().is_some_and(|last| last.outcome != Outcome::Completed) {
+            live.queues.return_after(run, now, step);
+        }
+        step.actions.push(RunAction::Answer(order, Err(OrderRefused::NotAcknowledged)));
     }
 
     fn acknowledged(&mut self, acknowledgement: Acknowledgement, now: Now, step: &mut RunStep) {

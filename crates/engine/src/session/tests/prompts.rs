@@ -102,6 +102,31 @@ fn prompts_after_a_turn_that_failed_are_offered_and_not_sent() {
     assert!(world.log().contains("!answer(3, refused: there is no offered prompt"), "{}", world.log());
 }
 
+/// Qwen Code fetches steers after its tools. A turn without tools ends before that.
+#[test]
+fn a_steer_that_the_turn_did_not_fetch_is_the_next_prompt() {
+    let steered = || {
+        let mut world = World::live(|_, _| {});
+        world.give(RunInput::Begin).give(RunInput::Spawned { pid: 7, containment: "test" });
+        world
+            .says(r#"{"id":1,"result":{"protocolVersion":1,"agentInfo":{"name":"qwen-code"}}}"#)
+            .says(SESSION);
+        world.order(1, prompt("steer", WhenBusy::Steer));
+        assert!(!world.log().contains("!answer(1"), "it waits for the agent: {}", world.log());
+        world
+    };
+    let mut world = steered();
+    world.says(&done(3));
+    assert!(world.log().contains("!answer(1, refused: the agent did not acknowledge it"), "{}", world.log());
+    assert_eq!(world.log().matches("turn_started").count(), 2, "{}", world.log());
+    // After a turn that did not complete it is offered.
+    let mut world = steered();
+    world.order(2, SessionOrder::Interrupt).says(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#);
+    assert!(world.log().contains("!answer(1, refused: the agent did not acknowledge it"), "{}", world.log());
+    assert_eq!(world.log().matches("turn_started").count(), 1, "{}", world.log());
+    assert_eq!(world.run.snapshot().expect("live").offered.len(), 1);
+}
+
 #[test]
 fn an_idle_process_is_ended_and_the_next_prompt_resumes_it() {
     let mut world = World::live(|_, live| live.idle = Some(Millis(600_000)));
