@@ -104,7 +104,7 @@ fn a_denial_takes_a_message_and_all_keys_are_explained() {
     has(&shown, "denied: execute touch first.txt");
     has(&shown, "allowed for this session: execute touch second.txt");
     assert!(!world.path("work/first.txt").exists() && world.path("work/second.txt").exists());
-    assert!(world.has_line(&["approval_decided", r#""reason":"not here, please""#]), "the message is kept");
+    assert!(world.has_line(&["reason_not_sent", "not here, please"]), "the message is kept");
     assert!(heard(&world).contains("always11"), "{}", heard(&world));
 }
 

@@ -155,7 +155,7 @@ fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
     resume(&["--continue"]).tells(&["error: `--continue` needs a provider"]);
     world.practice(&["say one"]).end().exits(0);
     let several = resume(&["--resume", &id[..6]]);
-    several.tells(&["error: 2 sessions have an id that begins or ends with", "`bowline sessions --all`"]);
+    several.tells(&["names 2 sessions", "`bowline sessions --all`"]);
     world.nobody_is_left();
 }
 

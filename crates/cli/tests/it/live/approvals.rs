@@ -44,7 +44,7 @@ fn allowed_for_the_session_is_not_asked_again() {
 }
 
 #[test]
-fn a_denial_carries_its_reason_and_the_turn_goes_on() {
+fn a_denial_keeps_its_reason_and_the_turn_goes_on() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one", "say done"], &[]);
     session.asks();
@@ -52,7 +52,13 @@ fn a_denial_carries_its_reason_and_the_turn_goes_on() {
     session.has_played(1);
     let decided = &session.of("approval_decided")[0];
     assert_eq!((&decided["decision"], &decided["by"]), (&"deny".into(), &"human".into()));
-    assert_eq!(decided["reason"], "do not touch the lock file");
+    // The event has only the text that the agent gets, and ACP carries none.
+    assert_eq!(decided["reason"], serde_json::Value::Null);
+    let kept = session.of("notice").iter().any(|notice| {
+        notice["code"] == "reason_not_sent"
+            && notice["text"].as_str().is_some_and(|text| text.ends_with("do not touch the lock file"))
+    });
+    assert!(kept, "the reason is kept for people");
     assert!(!live.path("work/a.txt").exists());
     assert_eq!(session.stop().text(), "done");
 }
