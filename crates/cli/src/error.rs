@@ -190,6 +190,13 @@ impl From<bowline::Error> for CommandError {
             bowline::Error::NotResumable { session, gap: ResumeGap::Running { pid }, .. } => {
                 running(session.as_str(), pid)
             }
+            bowline::Error::NotResumable { session, gap: ResumeGap::NoNativeSession, .. } => {
+                Self::new(fault, format!("the session {session} cannot be resumed"))
+                    .hint("its agent never reported its own id of the session")
+                    .hint(format!(
+                        "a live session begins a new conversation: `bowline start --resume {session}`"
+                    ))
+            }
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
                 let hint = error.hint();

@@ -85,10 +85,6 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
         Some(native) => Some(native),
         None => native_id(&dir).map_err(failed)?,
     };
-    let Some(native) = native else {
-        return Err(CommandError::new(Fault::Usage, format!("the session {id} cannot be resumed"))
-            .hint("its agent never reported its own id of the session"));
-    };
     // Use a project's file only for sessions of that project: it names programs, and another project may use the same names.
     let cwd = meta.cwd.as_deref().and_then(|cwd| std::fs::canonicalize(cwd).ok());
     let applies = |file: &Path| {
@@ -108,10 +104,10 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
         }
         Some(entry) => {
             let message = format!("the session {id} belongs to `{entry}`, which is no longer configured");
-            return Err(CommandError::new(Fault::Usage, message).hint(format!(
-                "restore the entry, or resume with `--provider {} --resume {native}`",
-                meta.provider
-            )));
+            let instead = native
+                .map(|native| format!(", or resume with `--provider {} --resume {native}`", meta.provider));
+            let hint = format!("restore the entry{}", instead.unwrap_or_default());
+            return Err(CommandError::new(Fault::Usage, message).hint(hint));
         }
     };
     // An entry has its own account.

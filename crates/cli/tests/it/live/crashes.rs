@@ -49,6 +49,25 @@ fn a_killed_runner_takes_its_agents_along_and_its_queue_is_offered() {
 }
 
 #[test]
+fn a_runner_that_is_killed_before_the_agent_names_its_session_loses_no_prompt() {
+    let live = LiveWorld::new();
+    // The agent reads nothing, and so never answers.
+    let deaf = live.world().script("deaf", "exec sleep 600");
+    let binary = deaf.to_str().expect("UTF-8");
+    let session = live.plays(&["say one"], &["--name", "fix", "--binary", binary]);
+    let queued = session.send(&["say two"], &[]);
+    kill(session.runner);
+    session.is_gone();
+    let again = live.start(None, &["--resume", "fix"]);
+    let status = again.is("idle");
+    assert_eq!(status["offered"][0]["id"], queued["prompt"], "{status}");
+    again.send(&["say three"], &[]);
+    again.has_played(2);
+    assert_eq!(again.id, session.id);
+    assert_eq!(again.stop().text(), "three");
+}
+
+#[test]
 fn a_killed_runner_leaves_no_approval_open() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one", "say done"], &[]);

@@ -44,10 +44,18 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         Some(native) => Some(native),
         None => journal::native_session(&dir).map_err(unread)?,
     };
-    let native = native.ok_or_else(|| gap(ResumeGap::NoNativeSession))?;
     if let Some(options) = &meta.resume {
         take_over(task, options);
     }
+    let Some(native) = native else {
+        // A live session may have prompts that wait, also if its runner was killed before the agent opened a session of its own.
+        if task.live.is_none() || matches!(task.request.resume, Some(Resume::Fork { .. })) {
+            return Err(gap(ResumeGap::NoNativeSession));
+        }
+        task.request.resume = None;
+        task.continues = Some(session);
+        return Ok(());
+    };
     match (&mut task.request.resume, &task.journal) {
         (Some(Resume::Id { native_session }), JournalChoice::Default | JournalChoice::At(_)) => {
             *native_session = native;
