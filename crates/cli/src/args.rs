@@ -32,7 +32,7 @@ pub(crate) enum Command {
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::RunArgs>),
     /// Start a session that goes on without this terminal
-    #[command(after_help = live::START_EXAMPLES)]
+    #[command(after_help = live::START_EXAMPLES, mut_args = live::for_sessions)]
     Start(Box<live::StartArgs>),
     /// Follow a session and type into it
     #[command(after_help = live::ATTACH_EXAMPLES)]
@@ -40,35 +40,41 @@ pub(crate) enum Command {
     /// Send a prompt to a session
     #[command(after_help = live::SEND_EXAMPLES)]
     Send(live::SendArgs),
-    /// Show what a session does, what waits for you, and its queue
+    /// Show the state of a session, what waits for you, and its queue
+    #[command(after_help = live::STATUS_EXAMPLES)]
     Status(live::SessionArg),
-    /// Allow what an agent asks for
-    #[command(after_help = live::DECIDE_EXAMPLES)]
+    /// Allow an action that waits for your approval
+    #[command(after_help = live::APPROVE_EXAMPLES)]
     Approve(live::ApproveArgs),
-    /// Deny what an agent asks for
-    #[command(after_help = live::DECIDE_EXAMPLES)]
+    /// Deny an action that waits for your approval
+    #[command(after_help = live::DENY_EXAMPLES)]
     Deny(live::DenyArgs),
     /// Answer a question of an agent
+    #[command(after_help = live::ANSWER_EXAMPLES)]
     Answer(live::AnswerArgs),
     /// End the running turn of a session; the session goes on
+    #[command(after_help = live::INTERRUPT_EXAMPLES)]
     Interrupt(live::SessionArg),
-    /// Take a prompt back that the agent has not read
+    /// Take back a prompt that the agent has not read
+    #[command(after_help = live::DEQUEUE_EXAMPLES)]
     Dequeue(live::DequeueArgs),
     /// Change the model, the effort, the permission mode or another option of a session
+    #[command(after_help = live::SET_EXAMPLES)]
     Set(live::SetArgs),
     /// Compact the context of a session's agent
     Compact(live::SessionArg),
-    /// Wait until a session is at rest; print the answer and exit like `run`
+    /// Wait until a session has nothing to do; print the answer and exit like `run`
+    #[command(after_help = live::WAIT_EXAMPLES)]
     Wait(live::WaitArgs),
-    /// Show which provider the router would choose, and why; start nothing
-    #[command(after_help = route::EXAMPLES)]
-    Route(Box<route::RouteArgs>),
     /// List running sessions
     #[command(after_help = sessions::SESSIONS_EXAMPLES)]
     Sessions(sessions::SessionsArgs),
-    /// Stop running sessions: by id, by key, or all
+    /// Stop running sessions: by name or id, by key, or all
     #[command(after_help = sessions::STOP_EXAMPLES)]
     Stop(sessions::StopArgs),
+    /// Show which provider the router would choose, and why; start nothing
+    #[command(after_help = route::EXAMPLES)]
+    Route(Box<route::RouteArgs>),
     /// Play a demonstration run; needs no agent and no network
     Demo(DemoArgs),
     /// Show and change settings

@@ -29,10 +29,68 @@ pub(crate) const SEND_EXAMPLES: &str = "Examples:
   bowline send fix --steer \"skip the slow tests\"
   git diff | bowline send fix \"review this\"";
 
-pub(crate) const DECIDE_EXAMPLES: &str = "Examples:
+pub(crate) const STATUS_EXAMPLES: &str = "Examples:
+  bowline status fix
+  bowline status @last --json | jq -r .state";
+
+pub(crate) const APPROVE_EXAMPLES: &str = "A process that an agent started cannot approve: exit code 5. Exit code 1 if the approval was decided before.
+
+Examples:
   bowline approve fix
   bowline approve fix 7 --session
-  bowline deny fix --message \"do not touch the lock file\"";
+  bowline approve fix --input changed.json";
+
+pub(crate) const DENY_EXAMPLES: &str = "The agent gets the reason and goes on.
+
+Examples:
+  bowline deny fix
+  bowline deny fix 7 --message \"do not touch the lock file\"";
+
+pub(crate) const ANSWER_EXAMPLES: &str = "Examples:
+  bowline answer fix \"the second one\"
+  bowline answer fix --question 7 yes \"only on Linux\"";
+
+pub(crate) const INTERRUPT_EXAMPLES: &str = "The text so far is kept. Queued prompts are not sent by themselves afterwards: `bowline status` lists them, and `bowline send \
+    --offered` sends one. An agent that does not react within 10 seconds is ended; the next prompt resumes it.
+
+Examples:
+  bowline interrupt fix
+  bowline send fix --now \"Stop. Fix the build first\"";
+
+pub(crate) const DEQUEUE_EXAMPLES: &str = "Examples:
+  bowline dequeue fix
+  bowline dequeue fix p42";
+
+pub(crate) const SET_EXAMPLES: &str = "Without a running process, the next one begins with the new value.
+
+Examples:
+  bowline set fix model NAME
+  bowline set fix permission edit";
+
+pub(crate) const WAIT_EXAMPLES: &str = "A session has nothing to do when no turn runs and no prompt is queued. While an approval or a question is open, its turn runs.
+
+Examples:
+  bowline wait fix
+  bowline wait fix --timeout 10m -o json | jq -r .text
+  bowline wait @last --end";
+
+/// Changes the options of `run` for a session: hides those that it rejects, and describes those that mean something else.
+pub(crate) fn for_sessions(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "provider" => arg.help(
+            "Provider to run (`bowline providers` lists them). Default: the provider of the resumed session, else BOWLINE_PROVIDER",
+        ),
+        "permission" => arg.help("Actions that the agent may take without approval; the others wait for you. Default: `ask`"),
+        "timeout" => arg.help("Maximum time for one turn, such as 90s or 10m, without the time in which it waits for you. Default: `none`"),
+        "resume" => arg.help(
+            "Resume a session: its id or a part of it, its name or key, `@last`, or the agent's own id. It keeps its id and its journal",
+        ),
+        // The name is the label.
+        "label" => arg.hide(true),
+        id if RequestArgs::RUN_ONLY.contains(&id) => arg.hide(true),
+        _ => arg,
+    }
+}
 
 /// Which session. Every command about a live session takes it first.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,11 +113,11 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "NAME", value_parser = super::request::key, conflicts_with = "label")]
     pub(crate) name: Option<String>,
 
-    /// End the agent when it was idle for this long; the next prompt resumes it. `0` or `none` keeps it. Default: 10m
+    /// End the agent's process after this time without a prompt; the next prompt resumes it. `none` keeps it. Default: 10m
     #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
     pub(crate) idle: Option<TimeLimit>,
 
-    /// Deny an approval that waits for longer than this. Default: it waits for as long as the session lives
+    /// Deny an approval that waits for longer than this. Default: `none`
     #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
     pub(crate) approval_deadline: Option<TimeLimit>,
 
@@ -100,11 +158,11 @@ pub(crate) struct SendArgs {
     #[arg(value_name = "PROMPT", required_unless_present = "offered")]
     pub(crate) prompt: Option<String>,
 
-    /// Hand it to the agent in the running turn. Exit code 1 if the agent cannot be steered
+    /// Hand it to the agent in the running turn; exit with code 1 if the agent cannot be steered
     #[arg(long, group = "busy")]
     pub(crate) steer: bool,
 
-    /// Send it when the running turn is over. This is the default
+    /// Send it when the running turn and the prompts before it are over (default)
     #[arg(long, group = "busy")]
     pub(crate) queue: bool,
 
@@ -122,7 +180,7 @@ pub(crate) struct DequeueArgs {
     #[command(flatten)]
     pub(crate) session: SessionArg,
 
-    /// Id of the prompt (`bowline status` lists them). Default: the last one
+    /// Id of the prompt (`bowline status` lists them). Default: the newest one
     #[arg(value_name = "ID")]
     pub(crate) prompt: Option<String>,
 }
@@ -136,7 +194,7 @@ pub(crate) struct ApproveArgs {
     #[arg(value_name = "ID")]
     pub(crate) approval: Option<String>,
 
-    /// Run the tool with the JSON input in this file instead of the agent's own; `-` reads standard input
+    /// Run the tool with the JSON input of this file instead of the agent's; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
 
@@ -164,7 +222,7 @@ pub(crate) struct AnswerArgs {
     #[command(flatten)]
     pub(crate) session: SessionArg,
 
-    /// Answers, in the order of the questions; none dismisses the question
+    /// Answers, in the order of the questions. Without one, the question is dismissed
     #[arg(value_name = "ANSWER")]
     pub(crate) answers: Vec<String>,
 
@@ -193,7 +251,7 @@ pub(crate) struct WaitArgs {
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
 
-    /// Wait for the end of the session, not of the turn
+    /// Wait until the session is stopped
     #[arg(long)]
     pub(crate) end: bool,
 

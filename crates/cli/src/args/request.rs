@@ -189,6 +189,37 @@ pub(crate) struct RequestArgs {
     pub(crate) no_stream: bool,
 }
 
+impl RequestArgs {
+    /// The options that only `run` and `route` can honour: a live session has one provider, retries nothing by itself, returns no
+    /// single answer, and needs a record by which other processes find it.
+    pub(crate) const RUN_ONLY: [&'static str; 8] = [
+        "hint",
+        "retries",
+        "fallback",
+        "wait_for_limit",
+        "repeat_tools",
+        "stream_fallback",
+        "schema",
+        "ephemeral",
+    ];
+
+    /// Returns the flags that were given of [`Self::RUN_ONLY`].
+    pub(crate) fn run_only(&self) -> Vec<String> {
+        let given = [
+            self.hint.is_some(),
+            self.retries.is_some(),
+            self.fallback.is_some(),
+            self.wait_for_limit,
+            self.repeat_tools,
+            self.stream_fallback.is_some(),
+            self.schema.is_some(),
+            self.ephemeral,
+        ];
+        let all = Self::RUN_ONLY.iter().zip(given).filter(|(_, given)| *given);
+        all.map(|(id, _)| format!("--{}", id.replace('_', "-"))).collect()
+    }
+}
+
 const ROUTE: &str = "Routing, retries and fallback";
 const AGENT: &str = "Agent options";
 const WORK: &str = "Task options";

@@ -48,11 +48,11 @@ pub(crate) struct RemoveArgs {
     pub(crate) sessions: Vec<String>,
 }
 
-pub(crate) const STOP_EXAMPLES: &str = "The command that runs the session cancels the agent and keeps the answer so far. After five \
-    seconds, `stop` kills that command and every process that the agent started. An unambiguous beginning or end of an id is \
-    enough.
+pub(crate) const STOP_EXAMPLES: &str = "The process that runs the session cancels the agent and keeps the answer so far. After five \
+    seconds, `stop` kills that process and every process that the agent started. `bowline start --resume` resumes a stopped session.
 
 Examples:
+  bowline stop fix
   bowline stop s-20261115-083000123-000g40zz
   bowline stop --key chat-42
   bowline stop --all
@@ -62,8 +62,8 @@ Exit code 1 if a session could not be stopped, 2 if it does not exist or is fini
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(crate) struct StopArgs {
-    /// Ids of the sessions to stop (`bowline sessions` lists them; a run prints its id at the end)
-    #[arg(value_name = "ID", group = "which")]
+    /// Sessions to stop: an id or a part of it, a name or key, or `@last` (`bowline sessions` lists them)
+    #[arg(value_name = "SESSION", group = "which")]
     pub(crate) sessions: Vec<String>,
 
     /// Stop all sessions with this key, set by `run --key`

@@ -39,6 +39,10 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
             .hint(format!("this process belongs to an agent: {reason}"))
             .hint("start the session from your own terminal"));
     }
+    if let Some(flag) = args.request.run_only().first() {
+        let message = format!("a session cannot be started with `{flag}`");
+        return Err(CommandError::new(Fault::Usage, message).hint("`bowline run` honours it"));
+    }
     let spec = RunnerSpec { args: own_args()?, prompt: text(args)? };
     let spec = serde_json::to_vec(&spec).map_err(internal("could not describe the session"))?;
     let log = Home::from_env()

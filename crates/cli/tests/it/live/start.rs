@@ -41,6 +41,22 @@ fn start_reports_the_error_of_its_runner() {
     live.end(&["start", "-p", "no-such-agent", "x"]).exits(2).tells(&["error: ", "no-such-agent"]);
     live.end(&["start", "-p", "practice,claude", "x"]).exits(2).tells(&["error: a session has one provider"]);
     live.end(&["start", "-p", "practice", "--approval-deadline", "soon", "x"]).exits(2);
+    let run_only = [
+        &["--ephemeral"][..],
+        &["--hint", "fast"],
+        &["--retries", "2"],
+        &["--fallback", "any"],
+        &["--wait-for-limit"],
+        &["--repeat-tools"],
+        &["--stream-fallback", "never"],
+        &["--schema", "schema.json"],
+    ];
+    for option in run_only {
+        let args = [&["start", "-p", "practice", "x"], option].concat();
+        live.end(&args)
+            .exits(2)
+            .tells(&[&format!("error: a session cannot be started with `{}`", option[0])]);
+    }
     live.world().nobody_is_left();
     assert_eq!(live.world().journals_begun().len(), 0);
 }
