@@ -38,6 +38,7 @@ mod child_event;
 mod command;
 mod error;
 pub mod keeper;
+#[cfg(unix)]
 mod origin;
 mod owner;
 pub mod seclusion;
