@@ -7,6 +7,7 @@ mod attached;
 mod crashes;
 mod inside;
 mod options;
+mod page;
 mod prompts;
 mod random_kills;
 mod session;

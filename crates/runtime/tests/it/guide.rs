@@ -13,7 +13,7 @@ use crate::support::{Stage, plain};
 const PAGE: &str = include_str!("../../../../docs/library.md");
 
 /// The programs of the page.
-const PROGRAMS: [&str; 5] = ["chat", "review", "web", "watchers", "testing"];
+const PROGRAMS: [&str; 6] = ["chat", "review", "web", "watchers", "session", "testing"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         plain("guide_review_stops_at_its_budget", budget),
         plain("guide_web_goes_on_after_the_last_event_id", web),
         plain("guide_watchers_see_every_event", watchers),
+        plain("guide_session_takes_many_prompts", session),
         plain("guide_testing_starts_nothing", testing),
     ]
 }
@@ -138,6 +139,21 @@ fn watchers() {
     let events = end.strip_prefix("completed, ").unwrap().strip_suffix(" events").unwrap();
     assert_eq!(log, format!("the log has {events} events"));
     assert_eq!(late, "from event 3 on there were 0 tool calls");
+}
+
+fn session() {
+    // A program for each prompt. The second one resumes the first one's session.
+    let body = r#"cat >/dev/null; init; say m1 "got $*"; result done"#;
+    let stage = stage(&["speaker"], body);
+    let (code, stdout, stderr) = output(program("session", &stage).args(["speaker", "Plan it", "Write it"]));
+    let lines: Vec<&str> = stdout.lines().collect();
+    let [first, second, text, ended, resumed, again, hint] = lines[..] else { panic!("{stdout}{stderr}") };
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(first.starts_with("Started {") && first.contains("turn: 1"), "{first}");
+    assert!(second.starts_with("Queued {") && second.contains("ahead: 0"), "{second}");
+    assert_eq!((text, ended), ("got speaker", "turn 1: Completed"));
+    assert_eq!((resumed, again), ("got speaker --resume n-1", "turn 2: Completed"));
+    assert!(hint.starts_with("resume it: bowline start --resume s-"), "{hint}");
 }
 
 fn testing() {
