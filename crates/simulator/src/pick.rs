@@ -245,7 +245,7 @@ pub(crate) fn side(api: Api, asked: &ParsedRequest) -> Option<SidePurpose> {
     if system.contains("memory extraction") {
         return Some(SidePurpose::Utility);
     }
-    // The adapter of Codex (2.6.0) sends it with the tools of the conversation, and with the user's message in it.
+    // An ACP adapter sends it with the tools of the conversation, and with the user's message in it.
     if last.starts_with("your task is to generate a very short title for a conversation") {
         return Some(SidePurpose::Title);
     }
