@@ -82,6 +82,13 @@ impl Ui {
         self.lines(&ansi::harmless(text));
     }
 
+    /// Rings the bell of a terminal: a request of the agent waits for the person.
+    pub(crate) fn bell(&mut self) {
+        if self.terminal {
+            self.write(b"\x07");
+        }
+    }
+
     /// Prints lines that are harmless already. On a terminal, each wraps at words.
     pub(crate) fn lines(&mut self, text: &str) {
         self.erase();

@@ -131,6 +131,7 @@ async fn follow(
                     typist.open.note(&event);
                     if let Some(text) = asked(&event) {
                         sink.tell(&text)?;
+                        sink.ring();
                     }
                 }
             }

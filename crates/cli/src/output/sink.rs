@@ -207,6 +207,11 @@ impl Sink {
         self.renderer.deny_shown()
     }
 
+    /// Rings the bell.
+    pub(crate) fn ring(&self) {
+        self.ui.borrow_mut().bell();
+    }
+
     /// Updates the status line.
     pub(crate) fn tick(&mut self, now: Timestamp) -> Result<(), CommandError> {
         let pieces = self.renderer.tick(now);

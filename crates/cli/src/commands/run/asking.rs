@@ -123,11 +123,15 @@ impl Asker {
             (None, keyboard) => *keyboard = None,
             (Some(number), Some((keyboard, shown))) => {
                 if *shown != number {
+                    sink.ring();
                     keyboard.flush();
                     *shown = number;
                 }
             }
-            (Some(number), None) => self.keyboard = Some((Keyboard::open()?, number)),
+            (Some(number), None) => {
+                sink.ring();
+                self.keyboard = Some((Keyboard::open()?, number));
+            }
         }
         Ok(())
     }
