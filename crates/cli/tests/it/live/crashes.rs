@@ -101,17 +101,20 @@ fn a_killed_agent_ends_its_turn_and_the_next_prompt_resumes() {
 }
 
 #[test]
-fn a_killed_keeper_leaves_nothing_behind_that_stop_does_not_end() {
+fn a_killed_keeper_ends_the_session_which_can_be_resumed() {
     let live = LiveWorld::new();
     let session = live.plays(&["child setsid 600", "say one", "hang"], &[]);
     session.says("one");
+    let queued = session.send(&["say two"], &[]);
     kill(keeper(&session).expect("a keeper"));
-    live.end(&["stop", &session.id]);
+    // Without a keeper, nothing would end the agents if the runner died.
     session.is_gone();
-    session.journal();
-    let again = live.plays(&["say two"], &["--resume", &session.id]);
+    session.journal().ended("failed unknown killed");
+    let again = live.start(None, &["--resume", &session.id]);
+    assert_eq!(again.is("idle")["offered"][0]["id"], queued["prompt"]);
+    again.send(&["say three"], &[]);
     again.has_played(2);
-    assert_eq!(again.stop().text(), "onetwo");
+    assert_eq!(again.stop().text(), "onethree");
 }
 
 #[test]
