@@ -25,6 +25,7 @@ mod life;
 mod orders;
 mod output;
 mod replan;
+mod request_ids;
 mod spend;
 mod state;
 mod stop;
@@ -51,6 +52,7 @@ use decisions::Approvals;
 use ladder::{LadderStep, StopCause, StopLadder};
 pub(crate) use life::LifeReport;
 use life::LifeState;
+use request_ids::RequestIds;
 use state::RunState;
 pub use values::{
     Approver, AttemptPlan, Lifetime, Now, Numbering, OrderId, ReplanResult, ResumeTarget, RunAction,
@@ -101,6 +103,7 @@ pub struct Run {
     counted: Option<Spent>,
     approvals: Approvals,
     life: LifeState,
+    ids: RequestIds,
     /// The last sync that was asked for.
     syncs: SyncId,
 }
@@ -163,6 +166,7 @@ impl Run {
     /// Creates a run of a plan, which has at least one attempt.
     pub fn new(mut plan: RunPlan) -> Self {
         let decoder = Self::decoder(&plan, 0);
+        let ids = RequestIds::after(plan.numbering.next_seq - 1);
         Self {
             moment: Moment { at: bowline_protocol::Timestamp::EPOCH, zone: plan.zone.clone() },
             state: RunState::new(&plan),
@@ -186,6 +190,7 @@ impl Run {
             by_help: false,
             approvals: Approvals::default(),
             life: LifeState::default(),
+            ids,
             syncs: SyncId::default(),
         }
     }

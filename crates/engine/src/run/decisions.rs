@@ -76,7 +76,7 @@ impl Approvals {
     }
 
     /// Remembers a decision for a second decider.
-    fn remember(&mut self, approval: &ApprovalId, by: Decider) {
+    pub(super) fn remember(&mut self, approval: &ApprovalId, by: Decider) {
         if self.recent.len() == RECENT_AT_MOST {
             self.recent.pop_front();
         }
@@ -250,10 +250,10 @@ impl Run {
             return;
         }
         while let Some(held) = self.approvals.held.pop_front_if(|held| held.sync <= sync) {
-            let sent = self.decoder.decide(&held.approval, &held.answer, &self.moment, &mut self.drafts);
+            let native = self.ids.native_approval(&held.approval);
+            let sent = self.decoder.decide(&native, &held.answer, &self.moment, &mut self.drafts);
             // The dialect reads its own line as well, and reports the decision in it a second time.
-            self.drafts
-                .retain(|draft| !matches!(&draft.kind, Kind::ApprovalDecided(it) if it.id == held.approval));
+            self.drafts.retain(|draft| !matches!(&draft.kind, Kind::ApprovalDecided(it) if it.id == native));
             if let Sent::Cannot(why) = sent {
                 let text = format!("the decision on approval {} was not sent: {why}", held.approval);
                 self.emit(Kind::Notice(Notice { level: Level::Info, text, code: None }), now, step);

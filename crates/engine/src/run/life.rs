@@ -18,6 +18,7 @@ use bowline_protocol::{Category, Code, Failure, Kind, Millis, OrderRefused, Prom
 use bowline_providers::dialect::{Acknowledgement, HostPrompt, QuestionReply, Sent};
 
 use super::ladder::{StopCause, StopLadder};
+use super::request_ids::RequestIds;
 use super::values::{Approver, Lifetime};
 use super::watch::Watchdogs;
 use super::{AgentProcess, Now, Run, RunEnd, RunPhase, RunPlan, RunStep};
@@ -143,6 +144,7 @@ impl Run {
         (self.no_more, self.by_help) = (false, false);
         self.rule = crate::fallback::StreamRule::Result;
         self.counted = None;
+        self.ids = RequestIds::after(self.state.last_seq());
         self.approvals.next_life();
         let LifeState { human_led, announced, .. } = std::mem::take(&mut self.life);
         self.life = LifeState { human_led, announced, ..LifeState::default() };
@@ -323,7 +325,8 @@ impl Run {
             return Err(OrderRefused::Unknown { what: format!("open question `{question}`") });
         }
         // Before the dialect reports the answer, which removes the question.
-        let sent = self.decoder.reply(question, reply, &self.moment, &mut self.drafts);
+        let native = self.ids.native_question(question);
+        let sent = self.decoder.reply(&native, reply, &self.moment, &mut self.drafts);
         if let Sent::Cannot(reason) = sent {
             return Err(OrderRefused::Unsupported { reason: reason.to_owned() });
         }
@@ -413,7 +416,8 @@ impl Run {
                 self.life.questions.push(question);
             } else {
                 // An agent must not wait for an answer that cannot come.
-                self.decoder.reply(&question, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
+                let native = self.ids.native_question(&question);
+                self.decoder.reply(&native, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
                 self.spoke(now, step);
             }
         }
@@ -423,7 +427,8 @@ impl Run {
     /// Dismisses the open questions, because the process is being stopped.
     pub(super) fn dismiss_questions(&mut self, now: Now, step: &mut RunStep) {
         for question in self.life.clear_questions() {
-            self.decoder.reply(&question, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
+            let native = self.ids.native_question(&question);
+            self.decoder.reply(&native, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
         }
         self.spoke(now, step);
     }

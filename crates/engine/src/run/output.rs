@@ -39,7 +39,12 @@ impl Run {
         if !bytes.is_empty() {
             step.actions.push(RunAction::Write(bytes));
         }
-        self.decide(requests, now, step);
+        let requests = requests.into_iter().map(|mut request| {
+            request.approval = self.ids.approval(&request.approval);
+            request
+        });
+        self.decide(requests.collect(), now, step);
+        let questions = questions.iter().map(|question| self.ids.question(question)).collect();
         self.asked(questions, now, step);
         acknowledged.into_iter().for_each(|it| self.life.report(LifeReport::Acknowledged(it)));
         let is_settled = !read.is_empty() || !lost.is_empty();
@@ -134,6 +139,7 @@ impl Run {
         // Before the loop: `turn_ended` adds up the usage that this sets.
         self.keep_counted_usage(&mut drafts);
         for mut draft in drafts.drain(..) {
+            self.ids.rename(&mut draft.kind);
             match &mut draft.kind {
                 Kind::UsageReported(report) => self.guard.reported(report),
                 Kind::TurnEnded(ended) => {
@@ -168,7 +174,10 @@ impl Run {
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
                 Kind::QuestionAnswered(answered) => self.life.answered(&answered.id),
                 Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id),
-                Kind::ApprovalDecided(decided) => self.approvals.decided(&decided.id),
+                Kind::ApprovalDecided(decided) => {
+                    self.approvals.decided(&decided.id);
+                    self.approvals.remember(&decided.id, decided.by);
+                }
                 _ => {}
             }
             step.events.push(self.state.number_draft(draft, now.wall));

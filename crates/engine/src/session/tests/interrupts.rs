@@ -103,3 +103,28 @@ fn an_interrupt_before_the_process_runs_cancels_the_turn() {
     world.order(2, prompt("next", WhenBusy::Queue)).order(3, SessionOrder::Interrupt);
     assert!(world.log().contains("prompt_removed:returned state:idle !answer(3, done)"), "{}", world.log());
 }
+
+#[test]
+fn a_decision_for_a_request_of_an_earlier_process_meets_no_other_one() {
+    let mut world = talking();
+    world.says(SHELL);
+    let id = |world: &World| world.run.snapshot().expect("live").approvals[0].id.clone();
+    let first = id(&world);
+    world.killed(9).swept();
+    world.order(1, prompt("again", WhenBusy::Queue));
+    next_process(&mut world, |_| {});
+    world.says(crate::run::tests::decisions::HELLO).says(crate::run::tests::decisions::SESSION).says(SHELL);
+    let second = id(&world);
+    assert_ne!(first, second, "the agent calls both `1`");
+    let allow = |approval| SessionOrder::Decide {
+        approval: Some(approval),
+        verdict: ApprovalVerdict::Allow { input: None },
+    };
+    world.order(2, allow(first));
+    assert!(world.log().contains("!answer(2, refused: it was decided already"), "{}", world.log());
+    assert_eq!(world.run.state(), SessionState::WaitingForApproval);
+    let log = after(&mut world, |world| {
+        world.order(3, allow(second)).give(RunInput::Synced(SyncId(99)));
+    });
+    assert!(log.contains("!answer(3, done)") && log.ends_with("!write"), "{log}");
+}
