@@ -188,7 +188,7 @@ impl From<bowline::Error> for CommandError {
                 Self::new(fault, message).maybe_hint(hint)
             }
             bowline::Error::NotResumable { session, gap: ResumeGap::Running { pid }, .. } => {
-                running(session.as_str(), pid)
+                session_runs(session.as_str(), pid)
             }
             bowline::Error::NotResumable { session, gap: ResumeGap::NoNativeSession, .. } => {
                 Self::new(fault, format!("the session {session} cannot be resumed"))
@@ -207,6 +207,20 @@ impl From<bowline::Error> for CommandError {
                 }
             }
             other => Self { source: CauseText::of(&other), ..Self::new(fault, message) },
+        }
+    }
+}
+
+/// Makes the error of a session that another process uses.
+pub(crate) fn session_runs(id: &str, pid: Option<u32>) -> CommandError {
+    match pid {
+        Some(pid) => {
+            CommandError::new(Fault::Usage, format!("the session {id} is still running, in process {pid}"))
+                .hint(format!("wait until it ends, or stop it: `bowline stop {id}`"))
+        }
+        None => {
+            let message = format!("another process is cleaning up the session {id} after a crash");
+            CommandError::new(Fault::Usage, message).hint("try again in a few seconds")
         }
     }
 }
@@ -285,7 +299,7 @@ fn with_remedies(route: &bowline::route::NoRoute) -> CommandError {
 }
 
 /// Makes the error of a session that another process uses.
-pub(crate) fn running(id: &str, pid: Option<u32>) -> CommandError {
+pub(crate) fn session_runs(id: &str, pid: Option<u32>) -> CommandError {
     match pid {
         Some(pid) => {
             CommandError::new(Fault::Usage, format!("the session {id} is still running, in process {pid}"))

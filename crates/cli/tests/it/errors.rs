@@ -141,7 +141,8 @@ fn a_command_that_there_is_not_is_understood_by_its_meaning() {
     check("chat", "run \"PROMPT\"");
     check("exec", "run \"PROMPT\"");
     check("ask", "run \"PROMPT\"");
-    check("status", "doctor");
+    check("health", "doctor");
+    check("watch", "attach");
     check("login", "doctor");
     check("Sesions", "sessions");
     check("fix the failing test", "run \"PROMPT\"");

@@ -100,7 +100,7 @@ fn a_runner_that_hangs_is_killed_and_what_it_had_started_goes_with_it() {
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let world = World::new();
-    told(&world, &["stop"]).exits(2).tells(&["<ID|--key <KEY>|--all>"]);
+    told(&world, &["stop"]).exits(2).tells(&["<SESSION|--key <KEY>|--all>"]);
     told(&world, &["stop", "--all", "s-1"]).exits(2).tells(&["cannot be used with"]);
     for command in ["run", "sessions", "stop"] {
         for key in ["", " "] {
@@ -155,7 +155,7 @@ fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
     resume(&["--continue"]).tells(&["error: `--continue` needs a provider"]);
     world.practice(&["say one"]).end().exits(0);
     let several = resume(&["--resume", &id[..6]]);
-    several.tells(&["names 2 sessions", "`bowline sessions --all`"]);
+    several.tells(&["` names 2 sessions", "`bowline sessions --all`"]);
     world.nobody_is_left();
 }
 

@@ -10,7 +10,7 @@ use bowline_providers::manifest::Manifest;
 
 use super::choose::{NamedProvider, RequestTarget};
 use crate::args::request::RequestArgs;
-use crate::error::{CommandError, Fault};
+use crate::error::{CommandError, Fault, session_runs};
 use crate::suggest;
 
 /// A session of Bowline to resume.
@@ -78,7 +78,7 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
     let failed = |error| CommandError::from(bowline::Error::from(error));
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(failed)? {
         let runner = meta.runner.filter(|runner| runner.is_there());
-        return Err(crate::error::running(id, runner.map(|runner| runner.pid)));
+        return Err(session_runs(id, runner.map(|runner| runner.pid)));
     }
     // A killed runner did not write the id to the metadata, but the events have it.
     let native = match meta.native_session {
