@@ -298,20 +298,6 @@ fn with_remedies(route: &bowline::route::NoRoute) -> CommandError {
     if resets { error.hint("`--wait-for-limit` waits until then") } else { error }
 }
 
-/// Makes the error of a session that another process uses.
-pub(crate) fn session_runs(id: &str, pid: Option<u32>) -> CommandError {
-    match pid {
-        Some(pid) => {
-            CommandError::new(Fault::Usage, format!("the session {id} is still running, in process {pid}"))
-                .hint(format!("wait until it ends, or stop it: `bowline stop {id}`"))
-        }
-        None => {
-            let message = format!("another process is cleaning up the session {id} after a crash");
-            CommandError::new(Fault::Usage, message).hint("try again in a few seconds")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
