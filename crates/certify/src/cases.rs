@@ -3,13 +3,15 @@
 
 mod afterwards;
 mod basics;
+mod conversations;
+mod deciding;
 pub(crate) mod faults;
 mod options;
 mod repository;
 mod sessions;
 mod stopping;
 
-use bowline_protocol::{Capabilities, PermissionMode, ResumeSupport, UsageReports};
+use bowline_protocol::{Approvals, Capabilities, PermissionMode, ResumeSupport, UsageReports};
 use bowline_providers::manifest::run::RunFlag;
 use bowline_providers::manifest::{Manifest, PromptStyle};
 
@@ -86,6 +88,31 @@ fn mode(manifest: &Manifest, mode: PermissionMode) -> CaseClaim {
     match manifest.permission.get(&mode) {
         Some(how) => how.refused.clone().map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why))),
         None => CaseClaim::No(None),
+    }
+}
+
+/// Claims a case that needs a capability of live sessions.
+fn live(manifest: &Manifest, has: fn(&Capabilities) -> bool, otherwise: &str) -> CaseClaim {
+    if has(&conversations::live(manifest)) {
+        CaseClaim::Yes
+    } else {
+        CaseClaim::No(Some(otherwise.to_owned()))
+    }
+}
+
+/// Claims that a person can decide.
+fn asks(manifest: &Manifest) -> CaseClaim {
+    live(manifest, |has| has.approvals == Approvals::Interactive, "it does not ask before it acts")
+}
+
+/// Claims that a second prompt knows the first one: in the same process, or in one that resumes the session.
+fn remembered(manifest: &Manifest) -> CaseClaim {
+    let kept = manifest.live_format().is_some();
+    let resumed = manifest.capabilities.resume == ResumeSupport::ById;
+    if kept || resumed {
+        CaseClaim::Yes
+    } else {
+        CaseClaim::No(Some("it has a process for each prompt, and its sessions cannot be resumed".to_owned()))
     }
 }
 
@@ -226,15 +253,78 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         |it| CaseClaim::when(it.capabilities.resume == ResumeSupport::ById),
         CaseBody::Runs(|context| Box::pin(sessions::resume_unknown(context))),
     ),
-    ContractCase {
-        name: "send-input",
-        about: "a user message reaches the agent during its work",
-        smoke: false,
-        runs: 1,
-        claim: |it| CaseClaim::when(it.capabilities.steers),
-        body: CaseBody::Runs(|context| Box::pin(sessions::send_input(context))),
-        pending: Some("runs are one-way: two-way transports come with live sessions"),
-    },
+    twice(case(
+        "two-turns",
+        "a live session answers two prompts, and the second answer knows the first",
+        remembered,
+        CaseBody::Runs(|context| Box::pin(conversations::two_turns(context))),
+    )),
+    twice(case(
+        "queue-input",
+        "a prompt that is sent during a turn waits for its end, and is answered next",
+        every_program,
+        CaseBody::Runs(|context| Box::pin(conversations::queue(context))),
+    )),
+    twice(case(
+        "send-input",
+        "a user message reaches the agent during its work, once",
+        |it| live(it, |has| has.steers, "it cannot be steered while it works"),
+        CaseBody::Runs(|context| Box::pin(conversations::send_input(context))),
+    )),
+    twice(case(
+        "send-in-text",
+        "a user message that is sent while the model writes is answered before the session rests, once",
+        |it| live(it, |has| has.steers, "it cannot be steered while it works"),
+        CaseBody::Runs(|context| Box::pin(conversations::send_in_text(context))),
+    )),
+    twice(case(
+        "interrupt-text",
+        "an interrupted answer ends as cancelled, and the session goes on",
+        every_program,
+        CaseBody::Runs(|context| Box::pin(conversations::interrupt_text(context))),
+    )),
+    twice(case(
+        "interrupt-tool",
+        "an interrupted tool ends with all its processes, and the session goes on",
+        |it| mode(it, PermissionMode::Yolo),
+        CaseBody::Runs(|context| Box::pin(conversations::interrupt_tool(context))),
+    )),
+    twice(case(
+        "interrupt-approval",
+        "an interrupt denies an open approval, and the session goes on",
+        asks,
+        CaseBody::Runs(|context| Box::pin(deciding::interrupted(context))),
+    )),
+    twice(case(
+        "resume-live",
+        "a live session goes on under its id after a stop, and after its agent was killed",
+        |it| live(it, |has| has.resume == ResumeSupport::ById, "its live sessions cannot be resumed"),
+        CaseBody::Runs(|context| Box::pin(conversations::resume(context))),
+    )),
+    twice(case(
+        "approve",
+        "an action that a person allows is done, and asked again the next time",
+        asks,
+        CaseBody::Runs(|context| Box::pin(deciding::approve(context))),
+    )),
+    twice(case(
+        "approve-session",
+        "an action that a person allows for the session is not asked again",
+        asks,
+        CaseBody::Runs(|context| Box::pin(deciding::for_session(context))),
+    )),
+    twice(case(
+        "deny",
+        "an action that a person denies is not done, and the session goes on",
+        asks,
+        CaseBody::Runs(|context| Box::pin(deciding::deny(context))),
+    )),
+    twice(case(
+        "deny-overdue",
+        "an action that is not decided in time is denied",
+        asks,
+        CaseBody::Runs(|context| Box::pin(deciding::overdue(context))),
+    )),
     twice(case(
         "parallel-homes",
         "two sessions run at once, each in its own home directory",

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline::journal::Home;
-use bowline::{Event, Kind, PermissionMode, Record, Task};
+use bowline::{Event, Kind, PermissionMode, Record, SessionTask, Task};
 use bowline_process::seclusion::NetworkAccess;
+use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::RunFlag;
 use bowline_providers::simulate;
 use bowline_simulator::{LedgerEntry, REFUSED, Simulator, SimulatorOptions};
 
@@ -80,6 +82,11 @@ impl CaseContext {
         self.make(name, self.dir.join(name).join("home"), None).await
     }
 
+    /// Adds a finished run to the totals of the suite.
+    pub(crate) fn enter(&self, record: &Record, events: &[Event], asked: usize) {
+        self.account.enter(self.case, record, events, asked);
+    }
+
     async fn make(
         &self,
         name: &str,
@@ -113,6 +120,10 @@ impl CaseContext {
 }
 
 impl CasePlace {
+    pub(crate) fn context(&self) -> &CaseContext {
+        &self.context
+    }
+
     /// Returns a task that changes nothing; its prompt selects the scenario.
     pub(crate) fn task(&self, prompt: &str) -> Task {
         self.allow(self.bare(prompt), PermissionMode::Ask)
@@ -133,6 +144,13 @@ impl CasePlace {
         self.allow(self.bare(prompt), mode)
     }
 
+    /// Returns a session without a prompt in this mode, or in the next freer one that the program has.
+    pub(crate) fn session(&self, mode: PermissionMode) -> SessionTask {
+        let manifest = self.context.subject.manifest;
+        let format = manifest.live_format().unwrap_or(&manifest.default_format);
+        SessionTask::of(self.allow(self.bare_in("", &manifest.in_format(format)), mode))
+    }
+
     /// Gives a task the mode, or the next freer one that the program has.
     fn allow(&self, task: Task, mode: PermissionMode) -> Task {
         let modes = &self.context.subject.manifest.permission;
@@ -148,7 +166,14 @@ impl CasePlace {
     }
 
     fn bare(&self, prompt: &str) -> Task {
+        self.bare_in(prompt, self.context.subject.manifest)
+    }
+
+    /// Returns a task without a permission mode, with the variables that the program needs in the format of this manifest.
+    fn bare_in(&self, prompt: &str, manifest: &Manifest) -> Task {
         let subject = &self.context.subject;
+        // In some formats a variable is the option for the model. A run sets it, and refuses another value.
+        let by_option = manifest.run.flags.get(&RunFlag::Model).map(|how| &how.env);
         let mut task = bowline::task(prompt)
             .of_provider(subject.manifest)
             .binary(&subject.program)
@@ -159,7 +184,9 @@ impl CasePlace {
             .env("HOME", self.home.to_string_lossy())
             .env("TMPDIR", self.context.dir.join("tmp").to_string_lossy());
         for (name, value) in &self.plan.env {
-            task = task.env(name, value);
+            if by_option.is_none_or(|set| !set.contains_key(name)) {
+                task = task.env(name, value);
+            }
         }
         if self.context.network == NetworkAccess::Open {
             // If it can reach a network, at least point it at a proxy that refuses.
@@ -234,7 +261,7 @@ impl CasePlace {
         }
         let stopping = stopped.map(Stopwatch::elapsed);
         let record = turn.outcome().await?;
-        self.context.account.enter(self.context.case, &record, &events, self.all_requests().len());
+        self.context.enter(&record, &events, self.all_requests().len());
         Ok(WatchedRun { record, events, times, stopping })
     }
 

@@ -1,11 +1,9 @@
 //! Whether sessions can be resumed, and whether two of them disturb each other.
 
+use bowline_protocol::Code;
 use bowline_protocol::kinds::Outcome;
-use bowline_protocol::{Code, Request};
-use bowline_providers::invocation::{self, Invocation, StdinPlan, Transport, Wish};
-use bowline_providers::manifest::run::StopMethod;
 
-use crate::case_failure::{CaseFailure, CaseVerdict, short};
+use crate::case_failure::{CaseVerdict, short};
 use crate::place::{CaseContext, CasePlace};
 
 pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
@@ -38,39 +36,6 @@ pub(super) async fn resume_unknown(context: CaseContext) -> CaseVerdict {
     })
 }
 
-/// Passes as soon as the manifest has a channel to the agent that stays open. The rest of the test has to be written then.
-pub(super) async fn send_input(context: CaseContext) -> CaseVerdict {
-    let manifest = context.subject.manifest;
-    for format in manifest.formats.keys() {
-        let request = Request { prompt: "Count.".to_owned(), ..Request::default() };
-        let wish = Wish { format: Some(format.clone()), ..Wish::default() };
-        match invocation::build(manifest, &request, &wish) {
-            Ok(made) if stays_open(&made) => return Ok(()),
-            Ok(_) => {}
-            Err(refusal) => return Err(CaseFailure::new(format_args!("as {format}: {refusal}"))),
-        }
-    }
-    Err(CaseFailure::new("in every format its standard input is closed as soon as the prompt is written"))
-}
-
-/// Returns whether Bowline can write to the agent while it works.
-fn stays_open(made: &Invocation) -> bool {
-    let by_protocol = match made.stdin {
-        StdinPlan::Null | StdinPlan::Prompt(_) => false,
-        StdinPlan::Protocol(_) => true,
-    };
-    // A program that is stopped through its standard input has one until then.
-    let until_the_end = match made.stop.polite {
-        StopMethod::Sigint | StopMethod::Sigterm => false,
-        StopMethod::StdinClose | StopMethod::Protocol => true,
-    };
-    let terminal = match made.transport {
-        Transport::Pipe => false,
-        Transport::Pty => true,
-    };
-    by_protocol || until_the_end || terminal
-}
-
 pub(super) async fn parallel_homes(context: CaseContext) -> CaseVerdict {
     let (one, two) = (context.place("one").await?, context.place("two").await?);
     both(&one, &two).await
@@ -94,28 +59,4 @@ async fn both(one: &CasePlace, two: &CasePlace) -> CaseVerdict {
         })?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use bowline_providers::catalogue;
-
-    use super::*;
-
-    /// Each way in which a manifest can gain such a channel turns the pending case red.
-    #[test]
-    fn a_way_to_the_agent_is_noticed() {
-        let manifest = catalogue::built_in().find(|it| it.capabilities.steers).expect("some can be steered");
-        let request = Request { prompt: "Count.".to_owned(), ..Request::default() };
-        let made = |change: fn(&mut Invocation)| {
-            let mut made = invocation::build(manifest, &request, &Wish::default()).expect("it can be asked");
-            change(&mut made);
-            stays_open(&made)
-        };
-        assert!(!made(|_| {}), "runs are one-way so far");
-        assert!(made(|it| it.stdin = StdinPlan::Protocol(String::new())));
-        assert!(made(|it| it.stop.polite = StopMethod::StdinClose));
-        assert!(made(|it| it.stop.polite = StopMethod::Protocol));
-        assert!(made(|it| it.transport = Transport::Pty));
-    }
 }

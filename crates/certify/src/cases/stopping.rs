@@ -9,6 +9,7 @@ use bowline_protocol::kinds::Outcome;
 use super::asking;
 use crate::case_failure::{CaseVerdict, short};
 use crate::place::{CaseContext, StopCondition, WatchedRun};
+use crate::processes;
 
 /// The longest time from the cancellation to the end.
 const PATIENCE: Duration = Duration::from_millis(2500);
@@ -88,19 +89,6 @@ fn was_asked(seen: &WatchedRun) -> CaseVerdict {
 /// Looks for processes of the session by the marker in their environment, independently of our own report.
 fn no_process_left(seen: &WatchedRun) -> CaseVerdict {
     let mark = format!("{}={}", bowline_process::SESSION_VARIABLE, seen.record.session);
-    let mut alive = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        // Processes exit while /proc is read, and the environment of another user's process is unreadable (proc(5)). Both
-        // count as empty.
-        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) {
-            let command = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
-            alive.push(format!(
-                "pid {}: {}",
-                entry.file_name().to_string_lossy(),
-                command.replace('\0', " ")
-            ));
-        }
-    }
+    let alive = processes::with_variable(&mark);
     seen.hold(alive.is_empty(), || format!("alive: {alive:?}"))
 }
