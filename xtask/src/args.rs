@@ -129,6 +129,8 @@ pub enum Subject {
         #[arg(long, value_name = "N", default_value_t = 3)]
         rounds: usize,
     },
+    /// Live sessions: memory and wake-ups of an idle runner, how fast a decision and an event arrive
+    Live,
     /// A run from the call to the record, beside a bare reader of the same agent
     Run {
         /// How many deltas the agent prints

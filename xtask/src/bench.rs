@@ -1,5 +1,5 @@
-//! `cargo xtask bench decode|run|doctor`: what decoding costs, beside bare parsing of the same bytes, what a run costs,
-//! beside a bare reader of the same agent, and what a look at all real programs costs, beside what they take to say their versions.
+//! `cargo xtask bench decode|run|live|doctor`: what decoding costs, beside bare parsing of the same bytes, what a run costs,
+//! beside a bare reader of the same agent, what live sessions cost and how late their events come, and what a look at all real programs costs, beside what they take to say their versions.
 //!
 //! The measuring is done by a program of its own, `xtask/benches/decode`, built with optimisation. Two measures: CPU
 //! time over long streams, and instructions for each line, which are the same on every run and every machine of a
@@ -25,6 +25,7 @@ pub fn run(args: &Bench) -> Result<()> {
         Subject::Decode { mb } => decode(mb),
         Subject::Run { deltas } => run_bench(deltas),
         Subject::Doctor { rounds } => doctor(rounds),
+        Subject::Live => live_bench(),
     }
 }
 
@@ -64,6 +65,14 @@ fn run_bench(deltas: usize) -> Result<()> {
         count_deltas(&program, &command, &agent)?;
     }
     Ok(())
+}
+
+/// Measures live sessions in runners of the command as users build it.
+fn live_bench() -> Result<()> {
+    let program = build("run")?;
+    let agent = build("agent")?;
+    let command = command(&program)?;
+    Call::new(&*program).env("BENCH_AGENT_PROGRAM", &agent).arg("live").arg(&command).run()
 }
 
 /// How many deltas are counted; what a run costs besides them is taken off by a run with twice as many.

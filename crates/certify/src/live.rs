@@ -12,8 +12,8 @@ use crate::case_failure::{CaseFailure, CaseVerdict, short};
 use crate::clock::Stopwatch;
 use crate::place::{CaseContext, CasePlace};
 
-/// How long a case waits for one thing. An agent may take seconds to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a case waits for one thing. An agent may take seconds to start, and longer on a machine that does other work.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A live session that is watched from its first event.
 #[derive(Debug)]

@@ -2,14 +2,16 @@
 //!
 //! A program of its own, and a small one: how long a program takes to come to its `main` depends on its size.
 
+mod live;
+
 use std::io::{BufRead, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The variable that says what to play: `deltas N`, `bytes N`, `paced N MICROS`, `items N` (as Codex does), `hello`, or
-/// `reader`, a bare host program that starts this one with `hello` and reads its lines.
+/// The variable that says what to play: `deltas N`, `bytes N`, `paced N MICROS`, `items N` (as Codex does), `hello`, `live`
+/// (its prompts say the rest), or `reader`, a bare host program that starts this one with `hello` and reads its lines.
 const PART: &str = "BENCH_AGENT";
 
 fn main() -> ExitCode {
@@ -24,6 +26,9 @@ fn main() -> ExitCode {
         }
         if words[0] == "items" {
             return items(&mut out, number(1));
+        }
+        if words[0] == "live" {
+            return live::talk(&mut out);
         }
         writeln!(
             out,
@@ -99,7 +104,7 @@ fn items(out: &mut impl Write, count: u64) -> std::io::Result<()> {
     out.flush()
 }
 
-fn delta(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+pub(crate) fn delta(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     writeln!(
         out,
         r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}},"session_id":"6f0c6f3e-5b6a-4c57-9f3f-6f0c6f3e5b6a","parent_tool_use_id":null,"uuid":"1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed","api_message_id":"msg_01"}}"#
@@ -107,7 +112,7 @@ fn delta(out: &mut impl Write, text: &str) -> std::io::Result<()> {
 }
 
 /// The time since some moment, the same for all processes.
-fn nanos() -> u64 {
+pub(crate) fn nanos() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

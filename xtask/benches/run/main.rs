@@ -6,6 +6,7 @@
 mod bare;
 mod clock;
 mod host;
+mod live;
 mod many;
 
 use std::io::Write;
@@ -60,6 +61,7 @@ fn run() -> Result<()> {
         ["bare", size] => bare::alone(size.parse()?),
         ["keeping", size] => bare::keeping(size.parse()?),
         ["all", bowline, deltas] => all(bowline, deltas.parse()?),
+        ["live", bowline] => live::all(bowline),
         _ => bail!("run this by `cargo xtask bench run`"),
     }
 }
@@ -76,6 +78,11 @@ fn all(bowline: &str, deltas: usize) -> Result<()> {
     bars.extend(many::many_sessions().context("200 sessions")?);
     // Last: for minutes after so many files are deleted, ext4 looks long for a free inode.
     bars.extend(many::commands(bowline).context("short commands")?);
+    print(bars)
+}
+
+/// Prints figures beside their limits.
+pub(crate) fn print(bars: Vec<Bar>) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{:<62} {:>9} {:>8}", "what", "figure", "at most")?;
     for Bar { what, value, unit, limit, beside } in bars {

@@ -41,7 +41,7 @@ use crate::run::turn::Turn;
 use crate::sessions::budget;
 use crate::sessions::control::{self, Control, OrderInbox};
 use crate::sessions::journal::{Home, JournalEnd, new_session_id, repair};
-use crate::sessions::session_monitor::{self, MonitorGuard, MonitoredRun};
+use crate::sessions::session_monitor::{self, MonitorGuard, MonitorPace, MonitoredRun};
 use crate::system::clock;
 use crate::system::container::Inside;
 use crate::system::host;
@@ -230,6 +230,7 @@ fn monitored(
         control,
         since: clock::since_boot(),
         limit: limit.map(|limit| limit.plus(plan.delay)),
+        pace: if task.sole && task.live.is_some() { MonitorPace::Round } else { MonitorPace::Tick },
     })
 }
 

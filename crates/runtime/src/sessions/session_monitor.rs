@@ -4,8 +4,9 @@
 //!
 //! It is one thread for the whole process, because it has to work for every runtime, also for one that is paused or busy. It
 //! exists only while there are runs. Twice a second it checks one time stamp of the data home, which every new mark changes.
-//! It reads the marks of its own sessions when that time stamp changed, once a minute, and when a clock has jumped. It
-//! measures the time of a run by CLOCK_BOOTTIME, which counts sleep and cannot be set: setting the time of day ends no run.
+//! It reads the marks of its own sessions when that time stamp changed, once a minute, and when a clock has jumped. If the only
+//! run is a live session that a process of its own runs, it looks once a minute: such a process is ended by a signal, and an idle
+//! session must not keep the processor awake. It measures the time of a run by CLOCK_BOOTTIME, which counts sleep and cannot be set: setting the time of day ends no run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,17 @@ pub(crate) struct MonitoredRun {
     pub(crate) since: Millis,
     /// Its total time limit.
     pub(crate) limit: Option<Millis>,
+    /// How soon the monitor has to see a mark.
+    pub(crate) pace: MonitorPace,
+}
+
+/// How often the monitor has to look after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MonitorPace {
+    /// At each tick: an abort mark may be the only way to end the run.
+    Tick,
+    /// Once a round: its process runs nothing else, so that other processes signal it.
+    Round,
 }
 
 /// Keeps a run monitored until it is dropped.
@@ -71,7 +83,8 @@ struct MonitoredRuns {
 }
 
 static RUNS: Mutex<MonitoredRuns> = Mutex::new(MonitoredRuns { list: Vec::new(), next: 0, thread: false });
-static GONE: Condvar = Condvar::new();
+/// Signalled when a run begins or ends.
+static CHANGED: Condvar = Condvar::new();
 
 fn runs() -> MutexGuard<'static, MonitoredRuns> {
     // No panic can leave the list half-changed.
@@ -85,6 +98,7 @@ pub(crate) fn watch(run: MonitoredRun) -> MonitorGuard {
     let id = runs.next;
     let needs_thread = run.dir.is_some() || run.limit.is_some();
     runs.list.push((id, run));
+    CHANGED.notify_all();
     if needs_thread && !runs.thread {
         // Before the thread exists, so that `settled` waits for it from now on. Lock order: `RUNS`, then `LOOKING`, never the
         // other way round.
@@ -106,7 +120,7 @@ pub(crate) fn watch(run: MonitoredRun) -> MonitorGuard {
 impl Drop for MonitorGuard {
     fn drop(&mut self) {
         runs().list.retain(|(id, _)| *id != self.0);
-        GONE.notify_all();
+        CHANGED.notify_all();
     }
 }
 
@@ -155,19 +169,31 @@ fn look_after(first: Looking) {
     drop(first);
     // Sweep here, where no run has to wait for it.
     SWEPT.call_once(|| temporary::sweep(&std::env::temp_dir(), clock::system()));
-    go_round(clock::instant(), || is_needed_after(TICK).then(Clocks::now));
+    go_round(clock::instant(), || is_needed_after_a_wait().then(Clocks::now));
+}
+
+/// Returns how long the monitor waits until it looks at these runs. `None` without runs.
+fn wait_of<'a>(runs: impl IntoIterator<Item = &'a MonitoredRun>) -> Option<Duration> {
+    let waits = runs.into_iter().map(|run| match (run.pace, run.limit) {
+        (MonitorPace::Round, None) => ROUND,
+        // Its own deadline does not count the time in which the machine sleeps.
+        (MonitorPace::Round, Some(_)) | (MonitorPace::Tick, _) => TICK,
+    });
+    waits.min()
 }
 
 /// Waits, and returns whether there are still runs to monitor. If not, the thread ends.
-fn is_needed_after(span: Duration) -> bool {
+fn is_needed_after_a_wait() -> bool {
     let runs = runs();
-    if !runs.list.is_empty() {
-        // Not with the lock: every start and every end of a run takes it.
+    let span = wait_of(runs.list.iter().map(|(_, run)| run));
+    if span == Some(TICK) {
+        // Not on the condition: every end of a run would wake this thread.
         drop(runs);
-        std::thread::sleep(span);
+        std::thread::sleep(TICK);
         return true;
     }
-    let (mut runs, _) = GONE.wait_timeout(runs, span).unwrap_or_else(PoisonError::into_inner);
+    let span = span.unwrap_or(TICK);
+    let (mut runs, _) = CHANGED.wait_timeout(runs, span).unwrap_or_else(PoisonError::into_inner);
     // Set under the lock: `watch` either sees the flag, or starts another thread.
     runs.thread = !runs.list.is_empty();
     runs.thread

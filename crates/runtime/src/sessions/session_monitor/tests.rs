@@ -150,3 +150,24 @@ async fn a_session_that_its_runner_forgot_is_ended_by_the_next() {
     assert_eq!(SessionMeta::read(&own).unwrap().abort, None);
     turn.stop().await.unwrap();
 }
+
+#[test]
+fn an_idle_session_with_a_process_of_its_own_wakes_it_once_a_minute() {
+    let run = |pace, limit| MonitoredRun {
+        session: SessionId::from("s-1"),
+        key: None,
+        label: None,
+        dir: None,
+        home: None,
+        prices: Arc::new([]),
+        control: crate::sessions::control::orders().0,
+        since: Millis(0),
+        limit,
+        pace,
+    };
+    let own = || run(MonitorPace::Round, None);
+    assert_eq!(wait_of(&[]), None);
+    assert_eq!(wait_of(&[own(), own()]), Some(ROUND));
+    assert_eq!(wait_of(&[own(), run(MonitorPace::Tick, None)]), Some(TICK));
+    assert_eq!(wait_of(&[run(MonitorPace::Round, Some(Millis(1)))]), Some(TICK));
+}
