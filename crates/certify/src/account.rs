@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bowline::{Kind, Record};
+use bowline::{Event, Kind, Record};
 use bowline_protocol::kinds::Outcome;
+use bowline_protocol::{Exit, RawFile, RawSpan};
 use bowline_providers::novelty;
 
 use crate::case_failure::short;
+
+const SIGKILL: i32 = 9;
 
 /// The totals of a suite. Every run of every case adds to them.
 #[derive(Debug, Default)]
@@ -61,7 +64,7 @@ impl Default for RunTotals {
 
 impl SuiteTotals {
     /// Adds a finished run that called the model this many times.
-    pub(crate) fn enter(&self, case: &str, record: &Record, events: &[bowline::Event], asked: usize) {
+    pub(crate) fn enter(&self, case: &str, record: &Record, events: &[Event], asked: usize) {
         let mut sums = self.lock();
         let stopped = record.outcome == Outcome::Cancelled || record.timed_out.is_some();
         sums.completed += u64::from(record.is_completed());
@@ -69,9 +72,12 @@ impl SuiteTotals {
         sums.by_themselves += u64::from(!stopped);
         sums.stopped += u64::from(stopped);
         sums.asked += u64::from(asked > 0);
-        for event in events {
+        let stdout = record.journal.as_ref().and_then(|it| std::fs::read(it.join("stdout.raw")).ok());
+        for (at, event) in events.iter().enumerate() {
             *sums.kinds.entry(event.kind.type_name().to_owned()).or_default() += 1;
-            if let Kind::Unrecognized(line) = &event.kind {
+            if let Kind::Unrecognized(line) = &event.kind
+                && !is_cut_by_kill(event, &events[at..], stdout.as_deref().unwrap_or_default())
+            {
                 let seen = format!("{case}: {:?}: {}", line.reason, short(&line.head.text));
                 sums.unrecognized.push(seen);
             }
@@ -97,6 +103,19 @@ impl SuiteTotals {
     }
 }
 
+/// Returns whether a line has no end because its process was killed with SIGKILL while it wrote. No program can finish a
+/// line then.
+fn is_cut_by_kill(event: &Event, after: &[Event], stdout: &[u8]) -> bool {
+    let Some(RawSpan { file: RawFile::Stdout, end, .. }) = event.raw else { return false };
+    // The end-of-line byte is not part of the span. The next byte, if there is one, was written by the next process.
+    let ends = usize::try_from(end).ok().and_then(|end| stdout.get(end)).is_some_and(|it| *it == b'\n');
+    let reaped = after.iter().find_map(|event| {
+        let Kind::ProcessReaped(reaped) = &event.kind else { return None };
+        Some(reaped.exit)
+    });
+    !ends && reaped == Some(Exit::Signal(SIGKILL))
+}
+
 /// Adds the field names of a program's output. A line that is not JSON has none.
 fn read_words(file: &Path, vocabulary: &mut BTreeSet<String>) {
     let Ok(bytes) = std::fs::read(file) else { return };
@@ -115,5 +134,32 @@ fn read_words(file: &Path, vocabulary: &mut BTreeSet<String>) {
         novelty::each_path(&value, &mut |path| {
             vocabulary.insert(path.to_owned());
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line from byte 4 to byte 8 of the output, and the end of its process.
+    fn check(stdout: &[u8], exit: &str, expected: bool) {
+        let line = r#"{"v":1,"seq":1,"at":"2026-11-16T08:00:00Z","session":"s","source":"agent","raw":{"file":"stdout","start":4,"end":8},
+            "kind":{"type":"unrecognized","reason":"noise","head":{"text":"{\"a\"","bytes":4}}}"#;
+        let reaped = format!(
+            r#"{{"v":1,"seq":2,"at":"2026-11-16T08:00:00Z","session":"s","source":"bowline","kind":{{"type":"process_reaped","pid":7,"exit":{exit}}}}}"#
+        );
+        let events: Vec<Event> =
+            [line, &reaped].map(|line| serde_json::from_str(line).expect("it is an event")).into();
+        assert_eq!(is_cut_by_kill(&events[0], &events, stdout), expected, "{exit}");
+    }
+
+    #[test]
+    fn a_line_is_cut_only_if_it_has_no_end_and_its_process_was_killed() {
+        check(b"one\n{\"a\"", r#"{"signal":9}"#, true);
+        // The next process wrote behind it.
+        check(b"one\n{\"a\"{}\n", r#"{"signal":9}"#, true);
+        check(b"one\n{\"a\"\n", r#"{"signal":9}"#, false);
+        check(b"one\n{\"a\"", r#"{"signal":15}"#, false);
+        check(b"one\n{\"a\"", r#"{"code":0}"#, false);
     }
 }
