@@ -97,6 +97,7 @@ impl WatchedSession {
 
     /// Waits until no turn runs and no prompt waits, and reads the events up to there.
     pub(crate) async fn rest(&mut self) -> Result<LastTurn, CaseFailure> {
+        // From the snapshot and not from an event: a queued prompt begins its turn right behind the end of the last one.
         let last = self.within("the end of the turn", self.session.turn_over()).await?;
         let last = last.map_err(|refused| self.trouble(format_args!("no turn ended: {refused}")))?;
         self.catch_up().await?;
@@ -117,6 +118,7 @@ impl WatchedSession {
 
     /// Kills the process of the agent, as a machine that is out of memory does.
     pub(crate) fn kill_agent(&mut self) -> CaseVerdict {
+        // The last one: after an idle end or a crash, the session has had several.
         let pid = self.pids().last().copied().and_then(|pid| i32::try_from(pid).ok());
         let pid = pid.and_then(rustix::process::Pid::from_raw);
         let Some(pid) = pid else { return Err(self.trouble("no process was started")) };
@@ -131,6 +133,7 @@ impl WatchedSession {
         let stopped = tokio::time::timeout(PATIENCE, session.stop()).await;
         let Ok(record) = stopped else { return Err(CaseFailure::new("the session did not stop")) };
         let mut record = record?;
+        // The watch ends with the stint: its last events are the ends of processes, which the totals need.
         while let Some(event) = watch.next().await.map_err(CaseFailure::new)? {
             events.push(event);
         }
@@ -214,6 +217,7 @@ impl WatchedSession {
 
     /// Reads the events that are on file.
     async fn catch_up(&mut self) -> CaseVerdict {
+        // The snapshot may be newer than the events that were read. All up to its head are on file.
         let head = *self.session.head().borrow();
         while self.events.last().is_none_or(|event| event.seq < head) {
             match self.watch.next().await {

@@ -70,6 +70,7 @@ pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
     remembers(&place, &session)?;
 
     let before = session.pids().len();
+    // SIGKILL of the agent alone. Its keeper and the session live, and end what is left of its tree.
     session.kill_agent()?;
     session.without_process().await?;
     session.ask("[[text]] And what was it again?").await?;
@@ -122,6 +123,7 @@ pub(super) async fn interrupt_tool(context: CaseContext) -> CaseVerdict {
 
 /// Interrupts the running turn, which has to end as cancelled.
 async fn interrupt(session: &mut WatchedSession) -> CaseVerdict {
+    // The receipt comes when the agent has the interrupt, not when the turn is over.
     let interrupted = session.orders().interrupt().await;
     session.hold(interrupted.is_ok(), || format!("the interrupt was refused: {interrupted:?}"))?;
     let time = crate::clock::Stopwatch::start();

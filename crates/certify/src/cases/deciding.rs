@@ -164,6 +164,7 @@ async fn decide(
     let what = "an approval or the end of the turn";
     let is = |kind: &Kind| matches!(kind, Kind::ApprovalAsked(_) | Kind::TurnEnded(_));
     loop {
+        // A turn may have several requests: an agent that was denied may try another way.
         let event = session.until(what, is).await?;
         let Some(approval) = session.orders().approval(&event) else { break };
         asked.push(approval.asked().clone());

@@ -33,6 +33,7 @@ pub(crate) struct PeerProcess {
     reason = "`rustix` declares that the process id is never 0, and has no call for the handle"
 )]
 pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<(u32, PeerProcess)> {
+    // The kernel stores them at `connect` (unix(7)): a peer that changes its user later does not change them.
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into the structure.
@@ -79,6 +80,7 @@ impl PeerProcess {
     }
 
     pub(crate) fn origin(&self) -> ProcessOrigin {
+        // The kernel translates the id into our namespace, and reports 0 where it has none there.
         if self.pid <= 0 {
             return unknown("the process is in a pid namespace that the runner does not see");
         }
@@ -180,6 +182,7 @@ fn evidence(walk: &[WalkStep]) -> Option<String> {
         if !process.environment().spawns().is_empty() {
             return Some(format!("process {} has the marker of an agent", process.pid));
         }
+        // The environment is that of the last exec, which may have cleared it. The cgroup is a second mark, which an exec keeps.
         let groups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
         if groups.lines().any(|line| line.split('/').any(cgroup::is_tree_name)) {
             return Some(format!("process {} is in the cgroup of an agent", process.pid));
@@ -205,6 +208,7 @@ fn in_our_namespace(pid: i32) -> Result<(), String> {
 
 /// Returns the name of the program in `/proc/PID/stat`. It may contain brackets and blanks.
 fn name(stat: &[u8]) -> &[u8] {
+    // The last bracket ends the name, not the next one: a program may call itself `a) S 1 (b`.
     let begin = stat.iter().position(|byte| *byte == b'(').map_or(0, |at| at + 1);
     let end = stat.iter().rposition(|byte| *byte == b')').unwrap_or(0);
     stat.get(begin..end).unwrap_or_default()

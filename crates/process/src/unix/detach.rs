@@ -72,6 +72,7 @@ impl DetachedProcess {
             let mut ready = self.report.readable().await?;
             let read = ready.try_io(|report| Ok(rustix::io::read(report.get_ref(), &mut piece)?));
             match read {
+                // All writers have closed the pipe: the runner ended, or took its report back, without a whole line.
                 Ok(Ok(0)) => return Ok(None),
                 Ok(Ok(read)) => line.extend_from_slice(&piece[..read]),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -153,6 +154,7 @@ fn execute(
     process.stdin(spec).stdout(report).stderr(log);
     let detach = move || {
         // No terminal: neither its hangup nor its Ctrl-C arrives.
+        // `setsid` fails only for a leader of a process group, which the child of a fork never is.
         rustix::process::setsid()?;
         fork_and_exit()?;
         // The leader of the session has exited. A process that is not a leader cannot acquire a terminal by opening one.
@@ -270,6 +272,7 @@ impl DetachedStreams {
         let mut spec = Vec::new();
         io::stdin().lock().read_to_end(&mut spec)?;
         let report = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        // Not closed: the next file that is opened would get the number 0 or 1, and be taken for a standard stream.
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;

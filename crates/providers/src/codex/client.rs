@@ -114,12 +114,14 @@ impl AppServerClient {
     fn answered(&mut self, call: u64, method: &str, result: Result<Value, RpcError>, out: &mut Output<'_>) {
         match (method, result) {
             ("turn/steer", result) => {
+                // The end of the turn can overtake the response. A steer that is acknowledged after it will not be read.
                 self.steers.answered(AckToken(call), result, out);
                 if !matches!(self.stage, CodexStage::Turning(_)) {
                     self.steers.turn_over(out);
                 }
             }
             ("thread/compact/start", result) => {
+                // A refused compaction has no turn, so no `turn/completed` would end the stage.
                 if result.is_err() && matches!(self.stage, CodexStage::Compacting(_)) {
                     self.stage = CodexStage::Ready;
                 }
@@ -133,6 +135,7 @@ impl AppServerClient {
                 self.stage = CodexStage::Ready;
             }
             ("turn/start", Ok(result)) => {
+                // The notification `turn/started` names the same id. This response is the first line that does in 0.166.0.
                 if let CodexStage::Starting(interrupting) = self.stage {
                     let turn = result.pointer("/turn/id").and_then(Value::as_str).unwrap_or_default();
                     self.turning(turn, interrupting, false, out);
@@ -153,6 +156,7 @@ impl AppServerClient {
     fn turning(&mut self, turn: &str, interrupting: Interrupting, compacts: bool, out: &mut Output<'_>) {
         let id = turn.to_owned();
         self.stage = CodexStage::Turning(RunningTurn { id, interrupting: Interrupting::No, compacts });
+        // It was ordered before the turn had an id to name.
         if interrupting == Interrupting::Yes {
             self.interrupt(out);
         }
@@ -176,6 +180,7 @@ impl AppServerClient {
             put("model", json!(model));
         }
         if !talk.add_dirs.is_empty() {
+            // The request has no field for further directories: they are a setting of the sandbox.
             put("config", json!({ "sandbox_workspace_write.writable_roots": writable_roots(talk) }));
         }
         if talk.ephemeral {
@@ -233,6 +238,7 @@ impl AppServerClient {
             ("/approvalsReviewer", "user"),
             ("/sandbox/type", policy.told),
         ];
+        // A field that the server leaves out is no difference: there is nothing to compare.
         let is_other = |(place, wanted): &(&str, &str)| {
             opened.pointer(place).is_some_and(|told| told.as_str() != Some(wanted))
         };
@@ -249,6 +255,7 @@ impl AppServerClient {
     /// Handles a request of the server: an approval waits for a decision, a question for a reply if the caller answers questions.
     /// All else is answered at once.
     fn requested(&mut self, id: Value, method: String, params: Value, out: &mut Output<'_>) {
+        // Two approvals may be open, the later command first (0.166.0). Nothing here depends on their order.
         let room = self.open.len() < OPEN_AT_MOST;
         if let Some(request) = decision_request(&id, &method, &params).filter(|_| room) {
             self.open.push(OpenRequest::approval(id, method, params, request.approval.clone()));
@@ -270,6 +277,7 @@ impl AppServerClient {
     /// reported their end, so that the caller cannot decide them any more.
     fn turn_over(&mut self, out: &mut Output<'_>) {
         self.steers.turn_over(out);
+        // `serverRequest/resolved` also comes for the withdrawn ones. By then they are no longer in the list.
         for OpenRequest { id, method, params, .. } in std::mem::take(&mut self.open) {
             let own =
                 params.get("threadId").and_then(Value::as_str).is_none_or(|thread| thread == self.thread);
@@ -426,6 +434,7 @@ impl Dialect for AppServerClient {
         let Some(place) = self.open.iter().position(|open| open.is_approval(approval)) else {
             return Sent::Cannot("the server no longer waits for it");
         };
+        // The server ignores a late answer (0.166.0), so the first decision counts on both sides.
         let OpenRequest { id, method, params, .. } = self.open.remove(place);
         // `requested` keeps only methods that have a response.
         let Some(result) = response(&method, &params, answer) else {

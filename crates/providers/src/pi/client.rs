@@ -123,6 +123,7 @@ impl PiClient {
     fn object(&mut self, raw: &str, line: &PiLine<'_>, out: &mut Output<'_>) -> bool {
         let kind = line.type_name.str();
         match kind {
+            // pi names steers by their texts only, so the queue is compared text by text.
             "queue_update" => {
                 let waiting: Vec<String> = loose_json::part(line.steering);
                 for prompt in self.steers.update(&waiting) {
@@ -135,6 +136,7 @@ impl PiClient {
                 self.steers.settle().iter().for_each(|prompt| out.prompt_read(prompt));
                 self.echoes = 0;
             }
+            // The turn tracker has the prompt already. Without this, each prompt would be in the events twice.
             "message_end" if is_of_user(line) && self.is_echo(out) => {
                 out.quiet();
                 return true;
@@ -165,6 +167,7 @@ impl PiClient {
     /// Continues after a response. The reader reports the program's refusals.
     fn responded(&mut self, line: &PiLine<'_>, out: &mut Output<'_>) {
         let is = |own: &OwnCommand| line.id.text() == Some(&command_id(own.number));
+        // A line that pi cannot parse is answered with `command: "parse"` and no id (0.87.1): it belongs to none of our commands.
         let Some(place) = self.waiting.iter().position(is) else { return };
         let OwnCommand { number, purpose } = self.waiting.remove(place);
         let token = AckToken(number);
@@ -192,6 +195,7 @@ impl PiClient {
                     out.at(None, |out| out.notice(Level::Warn, text));
                 }
             }
+            // This response comes behind `agent_settled`, not before it (0.87.1): a turn that ran is over already.
             (CommandPurpose::Interrupt, _) => {
                 // The program has handled the prompt by itself, such as a command of an extension, or not begun it.
                 if self.stage == PiStage::Starting {
@@ -200,11 +204,13 @@ impl PiClient {
                     out.at(None, |out| out.cancelled());
                 }
             }
+            // "Nothing to compact" is a refusal (0.87.1). After it, too, the program takes prompts again.
             (CommandPurpose::Compaction, _) => {
                 if self.stage == PiStage::Compacting {
                     self.stage = PiStage::Ready;
                 }
             }
+            // A model without a provider in a later order means a model of this one.
             (CommandPurpose::Model, Ok(())) => self.provider = data.provider.string(),
             (CommandPurpose::Model, Err(_)) | (CommandPurpose::Setting, _) => {}
         }
@@ -232,7 +238,9 @@ impl PiClient {
         if !matches!(method, "select" | "confirm" | "input" | "editor") || self.stage == PiStage::Closed {
             return;
         }
+        // Without an id there is nothing that a response could name.
         let Some(id) = line.id.string() else { return };
+        // A dismissal, not silence: an extension that waits for its dialog blocks the turn.
         if self.open.len() >= OPEN_AT_MOST {
             return self.respond(&id, &json!({ "cancelled": true }), out);
         }
@@ -257,6 +265,7 @@ impl PiClient {
                 (Some(bytes), Some(kind)) => {
                     images.push(json!({ "type": "image", "data": base64::encode(bytes), "mimeType": kind }));
                 }
+                // Its name and not its contents: the agent reads the file when it needs it, with its own tools.
                 (None, _) | (_, None) => {
                     text.push_str("\n\n@");
                     text.push_str(&self.talk.absolute(&file.path));
@@ -324,6 +333,7 @@ impl Dialect for PiClient {
         }
         let command = self.message("steer", prompt);
         let text = command["message"].as_str().unwrap_or_default().to_owned();
+        // Before the command is sent: `command` gives it this number. A token that is entered later could miss its response.
         self.steers.add(AckToken(self.last + 1), prompt, text);
         self.command(command, CommandPurpose::Steer, out)
     }
@@ -333,6 +343,7 @@ impl Dialect for PiClient {
         if !turning && self.stage != PiStage::Starting {
             return Sent::Cannot("no turn runs");
         }
+        // `abort` puts steers that were not read into the history, unanswered; the next prompt has them (0.87.1).
         self.command(json!({ "type": "abort" }), CommandPurpose::Interrupt, out)
     }
 
@@ -352,6 +363,7 @@ impl Dialect for PiClient {
                 (_, false) => return Sent::Cannot("the question takes one answer"),
             },
         };
+        // Taken out only now: a reply of the wrong form leaves the question open for a better one.
         let open = self.open.remove(place);
         self.respond(&open.id, &fields, out);
         Sent::Done
@@ -363,6 +375,7 @@ impl Dialect for PiClient {
         }
         match option {
             "model" => {
+                // At the first slash: names of models contain slashes themselves, as in `openrouter/meta/llama`.
                 let named = value.split_once('/').map(|(provider, model)| (provider.to_owned(), model));
                 let current = || Some((self.provider.clone()?, value));
                 let Some((provider, model)) = named.or_else(current) else {
@@ -375,6 +388,7 @@ impl Dialect for PiClient {
                 let command = json!({ "type": "set_thinking_level", "level": value });
                 self.command(command, CommandPurpose::Setting, out)
             }
+            // pi reports success for any word (0.87.1), so an unknown level has to be refused here.
             "effort" => Sent::Cannot("the agent has no such thinking level"),
             "permission" => {
                 Sent::Cannot("the agent has no permissions: the mode chooses its tools at its start")
@@ -388,6 +402,7 @@ impl Dialect for PiClient {
         if let Some(why) = self.not_idle() {
             return Sent::Cannot(why);
         }
+        // The response ends the stage: it comes behind `compaction_end` (0.87.1), so no prompt is sent into the compaction.
         self.stage = PiStage::Compacting;
         self.command(json!({ "type": "compact" }), CommandPurpose::Compaction, out)
     }

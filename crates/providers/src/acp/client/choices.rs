@@ -165,8 +165,10 @@ pub(crate) fn response(options: &[ApprovalOption], answer: &ApprovalAnswer) -> V
         // The protocol has no way to change the input, so the engine never does. A denial is the safe side.
         ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => &[],
     };
+    // After a refusal Qwen 0.24.4, opencode 1.18.33 and Copilot 1.0.102 end the turn; Gemini 0.61.0 goes on.
     let refusals = &[OptionEffect::RejectOnce, OptionEffect::RejectAlways];
     let is = |option: &&ApprovalOption, effect: OptionEffect| {
+        // Qwen 0.24.4 offers two "always" that are stored in settings, for the project and for the user.
         let lasts = effect != OptionEffect::AllowAlways || approvals::lasts_for_the_session(option);
         option.effect == effect && lasts
     };

@@ -34,6 +34,7 @@ impl OpenRequests {
 
     /// The agent took a request back.
     pub(super) fn withdrawn(&mut self, id: Option<&Value>) {
+        // Only claude-agent-acp 0.99.1 and codex-acp 2.6.0 send `$/cancel_request`; the others end the tool or the prompt instead.
         self.permissions.retain(|(_, open, _)| Some(open) != id);
         self.forms.retain(|(_, open, _)| Some(open) != id);
     }
@@ -44,6 +45,7 @@ impl OpenRequests {
         approval: &ApprovalId,
         answer: &ApprovalAnswer,
     ) -> Option<(Value, Value)> {
+        // Not the first one: Copilot 1.0.102 and claude-agent-acp 0.99.1 have several permissions open at once.
         let place = self.permissions.iter().position(|(open, ..)| open == approval)?;
         let (_, id, options) = self.permissions.remove(place);
         Some((id, choices::response(&options, answer)))

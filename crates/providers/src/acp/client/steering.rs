@@ -57,6 +57,7 @@ impl HeldMessages {
     /// Hands all messages to the agent, and returns the response to its request.
     pub(super) fn fetch(&mut self, out: &mut Output<'_>) -> Value {
         let mut messages = Vec::new();
+        // Acknowledged now and not when it was ordered: until the agent fetches it, the message can still be taken back.
         for (token, prompt) in self.0.drain(..) {
             out.acknowledged(token, Ok(()));
             out.prompt_read(&prompt);

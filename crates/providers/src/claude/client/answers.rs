@@ -85,6 +85,7 @@ impl ClaudeRequest {
         };
         let (input, permissions) = match answer {
             ApprovalAnswer::AllowOnce => (input, &[][..]),
+            // `updatedPermissions` of our own would also be accepted (2.1.325), but its scope would be our guess.
             ApprovalAnswer::AllowForSession if lasting.is_empty() => {
                 return Err("the agent suggests no rule that could hold for the session");
             }
@@ -93,6 +94,7 @@ impl ClaudeRequest {
                 return Err("the input of a tool is a JSON object");
             }
             ApprovalAnswer::AllowChanged(changed) => (changed, &[][..]),
+            // The model reads the message as the result of its tool, and the turn goes on (2.1.325).
             ApprovalAnswer::Deny { message } => return Ok(denial(message.as_deref().unwrap_or(DENIED))),
         };
         Ok(body(&PermissionGrant {
@@ -125,6 +127,7 @@ impl ClaudeRequest {
                 Ok(Some(body(&json!({ "action": "accept", "content": content }))))
             }
             (Self::Questions { input, questions }, _) => {
+                // A second response to a request is ignored in silence (2.1.325), so a question has one reply here, too.
                 let open = questions.get_mut(place).filter(|open| open.reply.is_none());
                 open.ok_or("the question is answered")?.reply = Some(reply.clone());
                 if questions.iter().any(|open| open.reply.is_none()) {
@@ -132,6 +135,7 @@ impl ClaudeRequest {
                 }
                 let chosen: Map<String, Value> =
                     questions.iter().filter_map(ClaudeQuestion::chosen).collect();
+                // All were dismissed, which is a denial and not an approval without answers.
                 if chosen.is_empty() {
                     return Ok(Some(self.refusal()));
                 }

@@ -69,6 +69,7 @@ fn uuid(name: &str, count: u64, now: Timestamp) -> String {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
+    // 48 bits of milliseconds, as in version 7 of uuids: enough until the year 10889.
     let millis = now.as_millis().cast_unsigned() & 0xffff_ffff_ffff;
     format!(
         "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
@@ -100,6 +101,7 @@ pub(super) fn content(prompt: &HostPrompt, talk: &Conversation) -> Result<Value,
         }
         let path = mentioned(&talk.absolute(&file.path), Some(Blanks::Quotes))
             .map_err(|_| "the name of an attached file cannot be written in a prompt")?;
+        // `@` makes the program read the file itself, under its own rules for reading.
         text.push_str("\n\n@");
         text.push_str(&path);
     }

@@ -51,12 +51,14 @@ impl OpenRequest {
                 let asked = params.get("questions").and_then(Value::as_array).into_iter().flatten();
                 asked.filter(|it| it.is_object()).map(|it| open(string(it, "id"))).collect()
             }
+            // A form has several fields and one response, so it is one question. Its id is the name of the MCP server.
             "mcpServer/elicitation/request" if !is_about_a_tool(params) => {
                 vec![open(string(params, "serverName"))]
             }
             _ => Vec::new(),
         };
         let (id, method, params) = (id.clone(), method.to_owned(), params.clone());
+        // A request without a question would wait for ever: there is no reply that could complete it.
         (!questions.is_empty()).then_some(Self {
             id,
             method,
@@ -84,10 +86,12 @@ impl OpenRequest {
         let AwaitedAnswer::Replies(questions) = &mut self.waits_for else { return None };
         let open = questions.iter_mut().find(|open| open.id == *question && open.reply.is_none())?;
         open.reply = Some(reply.clone());
+        // The server takes one response for all questions of a request.
         if questions.iter().any(|open| open.reply.is_none()) {
             return None;
         }
         if self.method == "mcpServer/elicitation/request" {
+            // Replies are texts. The schema has the type that the MCP server expects of each field.
             let schema = self.params.get("requestedSchema").unwrap_or(&Value::Null);
             return Some(match reply {
                 QuestionReply::Answers(answers) => {
@@ -96,6 +100,7 @@ impl OpenRequest {
                 QuestionReply::Dismissed => json!({ "action": "decline", "content": null, "_meta": null }),
             });
         }
+        // A dismissed question has no entry: the form of the answer has no word for a dismissal.
         let answers = questions.iter().filter_map(|open| match open.reply.as_ref()? {
             QuestionReply::Answers(answers) => Some((open.native.clone(), json!({ "answers": answers }))),
             QuestionReply::Dismissed => None,
@@ -120,6 +125,7 @@ pub(super) fn decision_request(id: &Value, method: &str, params: &Value) -> Opti
             (ApprovalCategory::Shell, Risk::Med)
         }
         "item/fileChange/requestApproval" | "applyPatchApproval" => (ApprovalCategory::Edit, Risk::Med),
+        // More rights hold for the rest of the turn, or of the session: for more than the action that needs them.
         "item/permissions/requestApproval" => (ApprovalCategory::Other, Risk::High),
         "mcpServer/elicitation/request" if is_about_a_tool(params) => (ApprovalCategory::Other, Risk::Med),
         _ => return None,
@@ -161,6 +167,7 @@ pub(super) fn response(method: &str, params: &Value, answer: &ApprovalAnswer) ->
             json!({ "decision": word("approved", "approved_for_session", "denied") })
         }
         "item/permissions/requestApproval" => {
+            // The response lists the granted rights: all that were asked for, or none, which is a denial.
             let asked = || params.get("permissions").cloned().unwrap_or_else(|| json!({}));
             match answer {
                 ApprovalAnswer::AllowOnce => json!({ "permissions": asked() }),
@@ -175,6 +182,7 @@ pub(super) fn response(method: &str, params: &Value, answer: &ApprovalAnswer) ->
             }
             ApprovalAnswer::AllowChanged(_) | ApprovalAnswer::Deny { .. } => json!({ "action": "decline" }),
         },
+        // There is no word for a dismissal: no answers are the answer.
         "item/tool/requestUserInput" => json!({ "answers": {} }),
         _ => return None,
     })

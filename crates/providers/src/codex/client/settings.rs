@@ -65,10 +65,12 @@ impl TurnSettings {
         if let Some(effort) = &self.effort {
             params["effort"] = json!(effort);
         }
+        // Both fields, or neither: an approval policy of one mode with the sandbox of another is a mode that we do not have.
         if let Some(permission) = self.permission {
             let policy = Policy::of(permission);
             params["approvalPolicy"] = json!(policy.asks);
             params["sandboxPolicy"] = json!({ "type": policy.told });
+            // `sandboxPolicy` is a whole policy, so the directories of the thread have to be in it again.
             if permission == PermissionMode::Edit && !talk.add_dirs.is_empty() {
                 params["sandboxPolicy"]["writableRoots"] = json!(writable_roots(talk));
             }

@@ -42,8 +42,10 @@ impl UnreadSteers {
     ) {
         let place = self.0.iter().position(|steer| steer.token == token);
         match (result, place) {
+            // Acknowledged, not read: in a tool the model sees it only when the tool has ended.
             (Ok(_), Some(place)) => self.0[place].acknowledged = true,
             (Err(error), place) => {
+                // -32600 `no active turn to steer`: the turn ended on the way. The order gets the words of the server.
                 place.map(|place| self.0.remove(place));
                 return out.acknowledged(token, Err(error.message));
             }
@@ -54,6 +56,7 @@ impl UnreadSteers {
 
     /// Reports a steer that the agent reads with this line. The reader then drops the server's echo of it.
     pub(super) fn read(&mut self, line: &str, out: &mut Output<'_>) {
+        // `item/started` has the same id a moment before. Only one of the two may count.
         if self.0.is_empty() || !line.contains("\"clientId\"") || !line.contains("\"item/completed\"") {
             return;
         }

@@ -221,6 +221,7 @@ impl SocketClient {
         let (head_sender, head) = watch::channel(hello.head);
         let calls = Arc::new(Mutex::new(OpenCalls::default()));
         tokio::spawn(async move {
+            // One task writes, so that the lines of two clones never mix. A line of 8 MiB takes many writes.
             while let Some(line) = queue.recv().await {
                 // The reading task notices that the runner is gone, and answers the open calls.
                 if to.write_all(&line).await.is_err() {
@@ -277,6 +278,7 @@ impl OrderSender {
         let (reply, answer) = oneshot::channel();
         let id = self.register(OpenCall::Order(reply))?;
         self.send_call(id, ClientCall::Order { id, order }).await?;
+        // The reading task drops the other end only with its own end, after it has answered all calls that it knew.
         answer.await.unwrap_or(Err(OrderError::Lost))
     }
 

@@ -82,6 +82,7 @@ impl ClientCall {
         struct LineId {
             id: Option<u64>,
         }
+        // Unknown fields are an error: an option of a later version must not be dropped in silence from an order.
         let parsed = serde_json::from_slice::<ClientLine>(line).map_err(|error| BadLine {
             id: serde_json::from_slice::<LineId>(line).ok().and_then(|line| line.id),
             message: error.to_string(),
@@ -219,6 +220,7 @@ impl ServerLine {
 
 /// Returns a line as bytes, with its end.
 pub(super) fn encode(line: &impl Serialize) -> Vec<u8> {
+    // JSON escapes line breaks inside of texts, so the first line break of the bytes is the one behind the object.
     let mut bytes = serde_json::to_vec(line).expect("our own lines have no map with keys that are not text");
     bytes.push(b'\n');
     bytes
@@ -238,6 +240,7 @@ pub(super) enum ReadLine {
 pub(super) async fn read_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<ReadLine> {
     let mut line = Vec::new();
     // One byte more than the limit, for the end of the line.
+    // Not cancel safe: a dropped call loses the part that it has read. Callers end the connection in that case.
     let read = from.take(LINE_LIMIT as u64 + 1).read_until(b'\n', &mut line).await?;
     if line.pop_if(|last| *last == b'\n').is_some() {
         return Ok(ReadLine::Line(line));

@@ -110,6 +110,7 @@ impl SocketPlaces {
     /// Returns the paths that the socket of a session may have, in the order in which a client tries them.
     pub(crate) fn candidates(&self, home: &Home, session: &SessionId) -> Vec<PathBuf> {
         let name = socket_name(home, session);
+        // Both: a runner without `XDG_RUNTIME_DIR`, such as one of cron, has its socket in `/tmp`.
         let paths = [self.runtime.join("bowline").join(&name), self.shared.join(&name)];
         paths.into_iter().filter(|path| path.as_os_str().len() <= PATH_LIMIT).collect()
     }
@@ -123,6 +124,7 @@ impl SocketPlaces {
             && preferred.join(&name).as_os_str().len() <= PATH_LIMIT
             && check_dir(&self.runtime).is_ok();
         let dir = if fits { preferred } else { self.shared.clone() };
+        // The umask can only take bits away, so no other user can enter the directory at any moment.
         match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(SocketError::io("create", &dir)(error));
@@ -152,6 +154,7 @@ fn socket_name(home: &Home, session: &SessionId) -> String {
 /// Checks that a directory is this user's, and that other users cannot enter it.
 pub(crate) fn check_dir(path: &Path) -> Result<(), SocketError> {
     let refused = |problem| Err(SocketError::UnsafeDir { path: path.to_owned(), problem });
+    // Not `metadata`: in `/tmp`, a link of another user could lead to a directory that passes these checks.
     let found = std::fs::symlink_metadata(path).map_err(SocketError::io("read", path))?;
     let own = rustix::process::geteuid().as_raw();
     if !found.is_dir() {
@@ -183,6 +186,7 @@ impl BoundSocket {
     ) -> Result<(Self, UnixListener), SocketError> {
         let path = places.chosen(home, session)?;
         match std::fs::symlink_metadata(&path) {
+            // bind(2) fails on a path that exists, also on the socket of a process that is gone.
             Ok(found) if found.file_type().is_socket() => {
                 std::fs::remove_file(&path).map_err(SocketError::io("remove", &path))?;
             }

@@ -32,6 +32,7 @@ pub(crate) struct TreeJudge {
 
 impl PeerJudge for TreeJudge {
     fn rights(&self, peer: &SocketPeer) -> ClientRights {
+        // Not by a handle: no other process can have our own id while we live.
         let is_self = peer.pid() == Some(std::process::id());
         by_origin(peer.origin(), self.guarantee, if is_self { PeerKind::Runner } else { PeerKind::Other })
     }

@@ -144,6 +144,7 @@ fn bind(
     session: &SessionId,
 ) -> Result<(BoundSocket, UnixListener), SocketError> {
     let (bound, listener) = BoundSocket::bind(places, home, session)?;
+    // `from_std` expects a nonblocking descriptor. A blocking one would stop the whole thread of the runtime in `accept`.
     let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
     let listener = listener.map_err(SocketError::io("listen on", bound.path()))?;
     Ok((bound, listener))
@@ -161,6 +162,7 @@ pub(crate) async fn serve<J: PeerJudge>(mut socket: ControlSocket, served: Serve
     let mut clients = JoinSet::new();
     let mut head = served.head.clone();
     let mut check = tokio::time::interval(CHECK);
+    // After a pause of the process (SIGSTOP), one check is enough for all that were missed.
     check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -231,6 +233,7 @@ fn admit<J: PeerJudge>(
         tracing::warn!(user = peer.user(), "a client of another user is refused");
         return None;
     }
+    // The rights of the moment choose the slot. Each order is judged again, so a slot of the wrong kind grants nothing.
     let Some(slot) = slots.take(&served.judge.rights(&peer)) else {
         let message = format!("{CLIENTS} clients are connected");
         let line = encode(&ServerLine::error(None, LineErrorCode::TooManyClients, message));
