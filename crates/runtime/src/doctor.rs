@@ -3,6 +3,7 @@
 //! [`begin`] checks all of them at once and reports each as soon as it is known, so that a program that hangs delays no other.
 //! Each row has the problems and their fixes.
 
+mod logout;
 mod machine;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Our own surroundings: where journals go, what the files of settings say, what is promised about processes, git, and how
-//! many files can be watched.
+//! Our own surroundings: where journals go, what the files of settings say, what is promised about processes, git, how
+//! many files can be watched, and whether sessions survive a logout.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,6 +85,7 @@ pub(super) async fn items(surroundings: &Surroundings, settings: Vec<MachineItem
     items.extend(settings);
     items.extend([keeper(), git(surroundings).await]);
     items.extend(inotify(Path::new("/proc/sys/fs/inotify")));
+    items.push(super::logout::item(surroundings));
     items
 }
 
