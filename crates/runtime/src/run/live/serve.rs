@@ -26,8 +26,8 @@ use crate::system::surroundings::Surroundings;
 /// How many requests of clients may wait.
 const REQUESTS: usize = 64;
 
-/// The largest image that a client may send with a prompt.
-const LARGEST_IMAGE: u64 = 32 << 20;
+/// The most bytes that the images of a prompt may have together.
+const LARGEST_IMAGES: u64 = 32 << 20;
 
 impl LiveSession {
     /// Serves the session on its control socket, until it is over: other processes can watch it and send orders. Returns the path of the
@@ -100,16 +100,38 @@ async fn images_of(files: &[Attachment], cwd: &Path) -> Result<BTreeMap<String, 
     }
     let read = move || -> Result<BTreeMap<String, Vec<u8>>, String> {
         let mut contents = BTreeMap::new();
+        let mut left = LARGEST_IMAGES;
         for (name, path) in images {
             let failed =
-                |error: std::io::Error| format!("could not read the image `{}`: {error}", path.display());
-            if std::fs::metadata(&path).map_err(failed)?.len() <= LARGEST_IMAGE {
-                contents.insert(name, std::fs::read(&path).map_err(failed)?);
-            }
+                |why: &dyn std::fmt::Display| format!("could not read the image `{}`: {why}", path.display());
+            let image = read_image(&path, left).map_err(|error| failed(&error))?;
+            let image = image.ok_or_else(|| {
+                failed(&format_args!("the images of a prompt may have {} MiB", LARGEST_IMAGES >> 20))
+            })?;
+            left -= image.len() as u64;
+            contents.insert(name, image);
         }
         Ok(contents)
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err("the runner is shutting down".to_owned()))
+}
+
+/// Reads a file of at most so many bytes; none if it has more.
+fn read_image(path: &Path, at_most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    // An agent can put a FIFO there: without O_NONBLOCK, `open` waits for a writer, and the orders of all clients behind it.
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path)?;
+    // Of the open file, not of the path, which may be another file by now.
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    let mut image = Vec::new();
+    // A file can grow while it is read.
+    file.take(at_most + 1).read_to_end(&mut image)?;
+    Ok((image.len() as u64 <= at_most).then_some(image))
 }
 
 /// Connects to a session of another process, by its id.
@@ -194,5 +216,43 @@ impl AttachedSession {
     /// Returns how the connection ended, if it did.
     pub fn end(&self) -> Option<ConnectionEnd> {
         self.client.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn image(path: &str) -> Attachment {
+        Attachment { path: path.to_owned(), media_type: None }
+    }
+
+    #[tokio::test]
+    async fn only_regular_files_of_a_limited_size_are_images() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("a.png"), "picture").unwrap();
+        let read = images_of(&[image("a.png")], dir.path()).await.unwrap();
+        assert_eq!(read["a.png"], b"picture");
+        mknodat(CWD, at("fifo.png"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::fs::create_dir(at("dir.png")).unwrap();
+        let large = std::fs::File::create(at("large.png")).unwrap();
+        large.set_len(LARGEST_IMAGES - 3).unwrap();
+        for (names, why) in [
+            (&["fifo.png"][..], "it is not a regular file"),
+            (&["dir.png"], "it is not a regular file"),
+            (&["missing.png"], "No such file or directory (os error 2)"),
+            // Each of them is small enough.
+            (&["a.png", "large.png"], "the images of a prompt may have 32 MiB"),
+        ] {
+            let images: Vec<Attachment> = names.iter().map(|name| image(name)).collect();
+            let read = images_of(&images, dir.path());
+            let read = tokio::time::timeout(std::time::Duration::from_secs(30), read).await;
+            let last = at(names.last().unwrap());
+            let expected = format!("could not read the image `{}`: {why}", last.display());
+            assert_eq!(read.expect("it does not wait"), Err(expected));
+        }
     }
 }
