@@ -41,6 +41,8 @@ pub mod keeper;
 #[cfg(unix)]
 mod origin;
 mod owner;
+#[cfg(unix)]
+pub mod path_watch;
 pub mod seclusion;
 mod strays;
 mod supervisor;

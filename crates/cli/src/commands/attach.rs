@@ -15,7 +15,7 @@ use bowline_protocol::{
 use tokio::sync::mpsc;
 
 use self::typed::{OpenRequests, TypedLine, explained, meaning};
-use super::live::{find, refused, watches_only};
+use super::live::{find, refused, unreachable, watches_only};
 use super::orders::{described, in_words, word};
 use crate::args::live::AttachArgs;
 use crate::error::{CommandError, Fault};
@@ -39,10 +39,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), CommandError> {
                 let message = format!("the session {id} takes no orders: it is a run of `bowline run`");
                 Err(CommandError::new(Fault::Usage, message).hint(format!("`bowline stop {id}` ends it")))
             }
-            Err(error) => {
-                Err(CommandError::new(Fault::Internal, format!("could not reach the session {id}"))
-                    .caused_by(error))
-            }
+            Err(error) => Err(unreachable(&id, error)),
         }
     });
     // A thread may still wait for a line of standard input.

@@ -50,7 +50,7 @@ pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError>
 }
 
 /// Makes the error of a session that cannot be reached.
-fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
+pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
     let message = error.to_string();
     let usage = || CommandError::new(Fault::Usage, message.clone());
     match &error {
@@ -63,6 +63,8 @@ fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
         ConnectError::Version { .. } => {
             usage().hint("stop the session and start it again with this version: `bowline start --resume`")
         }
+        ConnectError::NotRunner { .. } => CommandError::new(Fault::Configuration, message.clone())
+            .hint("nothing was sent; try again: the runner binds its socket anew when another process takes its path"),
         ConnectError::OtherUser { .. } | ConnectError::Socket(_) => {
             CommandError::new(Fault::Configuration, message.clone())
         }

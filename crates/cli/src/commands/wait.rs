@@ -9,7 +9,7 @@ use bowline::remote::ConnectError;
 use bowline_protocol::{Code, Event, Kind, Millis, PermissionMode, SessionId, Source};
 use bowline_providers::views::{Digest, RunFacts};
 
-use super::live::find;
+use super::live::{find, unreachable};
 use crate::args::live::WaitArgs;
 use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
@@ -77,10 +77,7 @@ async fn wait(home: &Home, id: &SessionId, end: bool) -> Result<(), CommandError
         Err(ConnectError::NotRunning { .. }) => return Ok(()),
         // A run of one prompt has no socket. Its journal shows its end.
         Err(ConnectError::NoSocket { .. }) => return until_gone(home, id).await,
-        Err(error) => {
-            let message = format!("could not reach the session {id}");
-            return Err(CommandError::new(Fault::Internal, message).caused_by(error));
-        }
+        Err(error) => return Err(unreachable(id, error)),
     };
     if end {
         until_over(&session).await

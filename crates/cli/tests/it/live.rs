@@ -5,6 +5,7 @@
 mod approvals;
 mod attached;
 mod crashes;
+mod impostors;
 mod inside;
 mod options;
 mod page;

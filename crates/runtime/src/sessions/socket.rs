@@ -5,7 +5,7 @@
 //! ([`lines`]). Events are not sent: a watcher reads `events.jsonl` with a cursor of its own, and the socket only wakes it.
 //!
 //! A peer must have the runner's user id. A peer inside the process tree of an agent may watch and nothing else, because an agent
-//! must not approve its own requests ([`rights`]).
+//! must not approve its own requests ([`rights`]). A client checks the runner, too: an agent can replace the socket.
 
 pub(crate) mod client;
 mod connection;

@@ -24,7 +24,7 @@ use super::lines::{
     ServerLine, VERSION, encode, read_line,
 };
 use super::place::{SocketError, SocketPlaces, check_dir};
-use super::rights::ClientRights;
+use super::rights::{ClientRights, distrust};
 use crate::sessions::journal::{Home, JournalError, SessionMeta, is_live};
 use crate::system::surroundings::Surroundings;
 
@@ -70,6 +70,19 @@ pub enum ConnectError {
         session: SessionId,
         /// The user id.
         user: u32,
+    },
+    /// The socket belongs to a process that is not the runner: an agent may have replaced it.
+    #[error(
+        "the control socket of session {session} belongs to {}, which is not the runner: {reason}",
+        process_name(*pid)
+    )]
+    NotRunner {
+        /// The session.
+        session: SessionId,
+        /// The process that listens.
+        pid: Option<u32>,
+        /// The reason.
+        reason: String,
     },
     /// The runner speaks another version of the lines.
     #[error("the runner speaks version {runner} of the control protocol, and this program version {client}")]
@@ -179,19 +192,33 @@ impl SocketClient {
         places: &SocketPlaces,
     ) -> Result<Self, ConnectError> {
         check_runtime()?;
+        let mut impostor = None;
         for path in places.candidates(home, session) {
-            if let Some(stream) = open(&path).await? {
-                return Self::introduce(stream, session).await;
+            let Some(stream) = open(&path).await? else { continue };
+            match Self::introduce(stream, home, session).await {
+                // The runner may listen in the other directory.
+                Err(error @ ConnectError::NotRunner { .. }) => impostor = impostor.or(Some(error)),
+                met => return met,
             }
         }
-        Err(unreachable_session(home, session)?)
+        match impostor {
+            Some(error) => Err(error),
+            None => Err(unreachable_session(home, session)?),
+        }
     }
 
     /// Exchanges the first lines.
-    async fn introduce(stream: UnixStream, session: &SessionId) -> Result<Self, ConnectError> {
+    async fn introduce(stream: UnixStream, home: &Home, session: &SessionId) -> Result<Self, ConnectError> {
         let peer = SocketPeer::of(stream.as_fd()).map_err(ConnectError::Io)?;
         if !peer.is_same_user() {
             return Err(ConnectError::OtherUser { session: session.clone(), user: peer.user() });
+        }
+        let not_runner =
+            |reason| ConnectError::NotRunner { session: session.clone(), pid: peer.pid(), reason };
+        // Before the first byte: an agent can remove the socket and bind one of its own, which has the same user.
+        let recorded = SessionMeta::read(&home.session_dir(session)?)?.runner.map(|runner| runner.pid);
+        if let Some(reason) = distrust(&peer, recorded) {
+            return Err(not_runner(reason));
         }
         let (from, mut to) = stream.into_split();
         let mut from = BufReader::new(from);
@@ -217,6 +244,10 @@ impl SocketClient {
             }
             _ => return Err(ConnectError::Refused { message: "it sent no `hello`".to_owned() }),
         };
+        // A link or a rename can lead to the socket of another session.
+        if hello.session != *session {
+            return Err(not_runner(format!("it serves the session {}", hello.session)));
+        }
         let (lines, mut queue) = mpsc::channel::<Vec<u8>>(LINES);
         let (head_sender, head) = watch::channel(hello.head);
         let calls = Arc::new(Mutex::new(OpenCalls::default()));
@@ -362,6 +393,10 @@ fn unreachable_session(home: &Home, session: &SessionId) -> Result<ConnectError,
         true => ConnectError::NoSocket { session, pid: meta.runner.map(|runner| runner.pid) },
         false => ConnectError::NotRunning { session, state: meta.state },
     })
+}
+
+fn process_name(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"))
 }
 
 fn state_name(state: SessionState) -> &'static str {

@@ -4,7 +4,7 @@
 //! runner may have different variables (cron sets no `XDG_RUNTIME_DIR`), so a client looks in all places.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,8 @@ pub enum SocketError {
         /// The reason.
         problem: DirProblem,
     },
-    /// Another file has the path of the socket.
-    #[error("`{}` is not a socket", path.display())]
+    /// A directory has the path of the socket.
+    #[error("`{}` is a directory, and a socket cannot take its place", path.display())]
     NotSocket {
         /// The path.
         path: PathBuf,
@@ -178,7 +178,7 @@ pub(crate) struct BoundSocket {
 
 impl BoundSocket {
     /// Binds the socket of a session, and replaces one that a killed runner left. The caller holds the lock of the session's
-    /// journal, so no other runner uses the path.
+    /// journal, so no other runner uses the path, and the directory is Bowline's own.
     pub(crate) fn bind(
         places: &SocketPlaces,
         home: &Home,
@@ -187,10 +187,9 @@ impl BoundSocket {
         let path = places.chosen(home, session)?;
         match std::fs::symlink_metadata(&path) {
             // bind(2) fails on a path that exists, also on the socket of a process that is gone.
-            Ok(found) if found.file_type().is_socket() => {
-                std::fs::remove_file(&path).map_err(SocketError::io("remove", &path))?;
-            }
-            Ok(_) => return Err(SocketError::NotSocket { path }),
+            Ok(found) if found.is_dir() => return Err(SocketError::NotSocket { path }),
+            // Also a link or another file: an agent that puts one there must not keep the runner from listening.
+            Ok(_) => std::fs::remove_file(&path).map_err(SocketError::io("remove", &path))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(SocketError::io("read", &path)(error)),
         }
@@ -337,7 +336,9 @@ mod tests {
         assert!(second.is_there());
         drop(second);
         assert!(!path.exists());
-        std::fs::write(&path, "mine").unwrap();
+        std::fs::write(&path, "not a socket").unwrap();
+        drop(BoundSocket::bind(&places, &home, &id).unwrap());
+        std::fs::create_dir(&path).unwrap();
         assert!(matches!(BoundSocket::bind(&places, &home, &id), Err(SocketError::NotSocket { .. })));
     }
 }

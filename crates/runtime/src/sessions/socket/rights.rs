@@ -2,9 +2,11 @@
 //!
 //! An agent and its user share a user id, so the socket's mode does not tell them apart; [`bowline_process::ancestry`] does, and
 //! names the limits. The rights are checked for each order, because the process at the other end may have changed.
+//!
+//! A client checks the runner in the same way: an agent can replace the socket by one of its own.
 
 use bowline_process::Guarantee;
-use bowline_process::ancestry::{ProcessOrigin, SocketPeer};
+use bowline_process::ancestry::{ProcessOrigin, SocketPeer, origin_of};
 
 /// The rights of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +65,34 @@ fn by_origin(origin: ProcessOrigin, guarantee: Guarantee, kind: PeerKind) -> Cli
     }
 }
 
+/// Returns why a client does not take the process that listens on a socket for the runner.
+///
+/// `recorded` is the runner in `session.json`. An agent can write that file, so it only names mistakes; the place in the tree of
+/// processes is the proof.
+pub(super) fn distrust(listener: &SocketPeer, recorded: Option<u32>) -> Option<String> {
+    by_place(listener.origin(), || origin_of(std::process::id())).or_else(|| {
+        let (pid, recorded) = (listener.pid()?, recorded?);
+        (pid != recorded).then(|| format!("the runner of the session is process {recorded}"))
+    })
+}
+
+fn by_place(listener: ProcessOrigin, own: impl FnOnce() -> ProcessOrigin) -> Option<String> {
+    match listener {
+        // A detached runner is a child of init or of the next subreaper, never of a keeper, also if an agent asked for it.
+        ProcessOrigin::Outside => None,
+        ProcessOrigin::Agent { reason } => match own() {
+            // A host that runs below an agent, and its clients. A client that is an agent's itself has no rights to lose.
+            ProcessOrigin::Agent { .. } => None,
+            ProcessOrigin::Outside | ProcessOrigin::Unknown { .. } => Some(reason),
+        },
+        // Where `/proc` shows no parents, all processes are unknown, and the runner gives none of them rights.
+        ProcessOrigin::Unknown { reason } => match own() {
+            ProcessOrigin::Outside => Some(reason),
+            ProcessOrigin::Agent { .. } | ProcessOrigin::Unknown { .. } => None,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +111,23 @@ mod tests {
                 assert!(why.ends_with(&reason), "{why}");
             }
         }
+    }
+
+    #[test]
+    fn a_client_trusts_a_runner_outside_of_every_agent() {
+        let agent = || ProcessOrigin::Agent { reason: "a keeper".to_owned() };
+        let unknown = || ProcessOrigin::Unknown { reason: "hidden".to_owned() };
+        let outside = || ProcessOrigin::Outside;
+        for own in [agent, unknown, outside] {
+            assert_eq!(by_place(ProcessOrigin::Outside, own), None);
+        }
+        assert_eq!(by_place(agent(), outside).as_deref(), Some("a keeper"));
+        assert_eq!(by_place(agent(), unknown).as_deref(), Some("a keeper"));
+        assert_eq!(by_place(unknown(), outside).as_deref(), Some("hidden"));
+        // No order of these clients would be carried out.
+        assert_eq!(by_place(agent(), agent), None);
+        assert_eq!(by_place(unknown(), agent), None);
+        assert_eq!(by_place(unknown(), unknown), None);
     }
 
     #[test]

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_process::ancestry::SocketPeer;
+use bowline_process::path_watch::PathWatch;
 use bowline_protocol::{OrderRefused, Receipt, SessionId, SessionOrder, SessionSnapshot};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::connection::{self, ClientConnection};
 use super::lines::{LineErrorCode, ServerLine, encode};
@@ -27,8 +29,11 @@ const CLIENTS: usize = 64;
 /// The most of them that may only watch: the processes of an agent must not keep the user out.
 const WATCH_ONLY_CLIENTS: usize = 16;
 
-/// How often the runner checks that its socket still has its path.
+/// How often the runner checks that its socket still has its path, in case the kernel did not report it.
 const CHECK: Duration = Duration::from_secs(60);
+
+/// The pause between two binds: an agent that replaces the socket again and again must not keep the runner busy.
+const BIND_PAUSE: Duration = Duration::from_millis(100);
 
 /// The pause after an error of `accept`, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -107,6 +112,8 @@ pub(crate) struct ControlSocket {
     // Before the listener, so that no client finds a path without a listener.
     bound: BoundSocket,
     listener: UnixListener,
+    /// None if the system has no watch left; the check every minute is then all.
+    watch: Option<PathWatch>,
     places: SocketPlaces,
     home: Home,
     session: SessionId,
@@ -116,7 +123,8 @@ impl ControlSocket {
     /// Binds the socket of a session, whose journal this process has locked. Needs a tokio runtime with IO.
     pub(crate) fn bind(places: SocketPlaces, home: Home, session: SessionId) -> Result<Self, SocketError> {
         let (bound, listener) = bind(&places, &home, &session)?;
-        Ok(Self { bound, listener, places, home, session })
+        let watch = watch_of(&bound);
+        Ok(Self { bound, listener, watch, places, home, session })
     }
 
     /// Returns the path, for a report.
@@ -124,18 +132,45 @@ impl ControlSocket {
         self.bound.path()
     }
 
-    /// Binds the socket again if its file is gone: a login manager empties the runtime directory after the last logout.
-    fn restore(&mut self) {
+    /// Binds the socket again if its file is gone or another one: a login manager empties the runtime directory after the last
+    /// logout, and an agent can replace the file. Returns whether it did.
+    fn restore(&mut self) -> bool {
         if self.bound.is_there() {
-            return;
+            return false;
         }
         match bind(&self.places, &self.home, &self.session) {
-            Ok((bound, listener)) => (self.bound, self.listener) = (bound, listener),
+            Ok((bound, listener)) => {
+                (self.bound, self.listener) = (bound, listener);
+                self.watch = watch_of(&self.bound);
+                true
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the control socket is gone");
+                false
             }
         }
     }
+
+    /// Waits until something happened to the file of the socket. Cancel safe.
+    async fn touched(&self, not_before: Instant) {
+        // First the pause: a report that was read is lost if this future is dropped.
+        tokio::time::sleep_until(not_before).await;
+        match &self.watch {
+            Some(watch) => watch.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn watch_of(bound: &BoundSocket) -> Option<PathWatch> {
+    let watch = PathWatch::of(bound.path());
+    if let Err(error) = &watch {
+        tracing::debug!(
+            error = error as &dyn std::error::Error,
+            "the control socket is checked every minute"
+        );
+    }
+    watch.ok()
 }
 
 fn bind(
@@ -164,6 +199,7 @@ pub(crate) async fn serve<J: PeerJudge>(mut socket: ControlSocket, served: Serve
     let mut check = tokio::time::interval(CHECK);
     // After a pause of the process (SIGSTOP), one check is enough for all that were missed.
     check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut bound_at = Instant::now();
     loop {
         tokio::select! {
             changed = head.changed() => if changed.is_err() {
@@ -180,7 +216,14 @@ pub(crate) async fn serve<J: PeerJudge>(mut socket: ControlSocket, served: Serve
                     tokio::time::sleep(PAUSE).await;
                 }
             },
-            _ = check.tick() => socket.restore(),
+            _ = check.tick() => {
+                socket.restore();
+            }
+            () = socket.touched(bound_at + BIND_PAUSE) => if socket.restore() {
+                bound_at = Instant::now();
+                // The file may have been replaced before it was watched.
+                check.reset_after(BIND_PAUSE);
+            },
             // Frees the memory of connections that ended.
             Some(_) = clients.join_next() => {}
         }

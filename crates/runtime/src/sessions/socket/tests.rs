@@ -1,5 +1,7 @@
 //! Clients and the runner's side over real sockets, with a fake in place of the session's owner.
 
+mod place;
+
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use bowline_protocol::{
     ApprovalVerdict, Json, OrderRefused, PromptId, Receipt, SessionId, SessionOrder, SessionSnapshot,
     WhenBusy,
 };
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -466,18 +468,4 @@ async fn a_lost_runner_is_reported() {
     within(async { while head.changed().await.is_ok() {} }).await;
     assert_eq!(client.end(), Some(ConnectionEnd::Lost));
     assert!(matches!(client.snapshot().await, Err(OrderError::Lost)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_socket_that_was_removed_is_bound_again() {
-    let runner = FakeRunner::start();
-    std::fs::remove_file(&runner.path).unwrap();
-    std::fs::remove_dir(runner.path.parent().unwrap()).unwrap();
-    tokio::time::sleep(Duration::from_secs(61)).await;
-    assert!(runner.path.exists());
-    let mut stream = UnixStream::connect(&runner.path).await.unwrap();
-    stream.write_all(b"{\"hello\":{\"version\":1}}\n").await.unwrap();
-    let mut first = [0; 9];
-    stream.read_exact(&mut first).await.unwrap();
-    assert_eq!(&first, b"{\"hello\":");
 }
