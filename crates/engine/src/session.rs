@@ -24,11 +24,13 @@ use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{ControlMode, ControlModeChanged, EndReason, Outcome, SessionState};
 use bowline_protocol::{
-    Failure, Kind, Millis, NativeSessionId, OrderRefused, PermissionMode, QueuedPrompt, Receipt, SessionOrder,
+    AckGap, Failure, Kind, Millis, NativeSessionId, OrderRefused, PermissionMode, PromptId, QueuedPrompt,
+    Receipt, SessionOrder,
 };
 use bowline_providers::dialect::HostPrompt;
 
 use self::acks::PendingAcks;
+use self::lives::not_acknowledged;
 use self::queue::PromptQueues;
 use self::snapshot::SessionView;
 use crate::budget::SpendSum;
@@ -92,6 +94,8 @@ struct LiveState {
     last_end: Option<RunEnd>,
     /// An error on our side that ends the session.
     trouble: Option<Failure>,
+    /// The number of the last prompt.
+    last_prompt: u64,
 }
 
 /// Whether there is a process.
@@ -102,12 +106,30 @@ enum SessionStage {
     /// The next prompt starts a process.
     NoProcess,
     /// The host makes the plan of a process for this prompt.
-    Planning(HostPrompt),
+    Planning(PlannedPrompt),
     /// The run goes on.
     Living,
     /// A stop was ordered. The process is being ended.
     Stopping,
     Over,
+}
+
+/// The prompt of a process that is being planned.
+#[derive(Debug)]
+struct PlannedPrompt {
+    prompt: HostPrompt,
+    /// The order that it came with. It is answered when the number of its turn is certain.
+    order: Option<OrderId>,
+}
+
+impl PlannedPrompt {
+    /// Answers its order: the prompt goes back to the queue.
+    fn answer_queued(&self, ahead: u32, step: &mut RunStep) {
+        if let Some(order) = self.order {
+            let receipt = Receipt::Queued { prompt: self.prompt.id.clone(), ahead, held: false };
+            step.actions.push(RunAction::Answer(order, Ok(receipt)));
+        }
+    }
 }
 
 impl Session {
@@ -131,6 +153,7 @@ impl Session {
             view,
             last_end: None,
             trouble: None,
+            last_prompt: 0,
         };
         Self { run: Run::new(plan), live: Some(Box::new(state)) }
     }
@@ -260,11 +283,16 @@ impl Session {
         }
         let result = match what {
             SessionOrder::Prompt { text, attachments, when_busy, from } => {
-                let id = bowline_protocol::PromptId::from(format!("p{}", run.last_seq() + 1));
+                let number = live.next_prompt_number(run.last_seq());
+                let id = PromptId::from(format!("p{number}"));
                 let prompt = HostPrompt { id, text, attachments, images };
-                self.prompt_order(order, prompt, when_busy, from, now, step)
+                let answer = self.prompt_order(order, prompt, when_busy, from, now, step);
+                if answer.is_ok() {
+                    self.parts().1.last_prompt = number;
+                }
+                answer
             }
-            SessionOrder::SendOffered { prompt } => self.send_offered(&prompt, now, step).map(Some),
+            SessionOrder::SendOffered { prompt } => self.send_offered(order, &prompt, now, step),
             SessionOrder::Dequeue { prompt } => self.dequeue(order, prompt, now, step),
             SessionOrder::SetOption { option, value } => self.set_option(order, &option, &value, now, step),
             SessionOrder::SetControl { mode } => {
@@ -321,8 +349,9 @@ impl Session {
                     run.change_state(SessionState::Stopping, None, now, step);
                 }
             }
-            SessionStage::Planning(prompt) => {
-                live.queues.put_back(prompt);
+            SessionStage::Planning(planned) => {
+                planned.answer_queued(0, step);
+                live.queues.put_first(planned.prompt);
                 live.queues.return_all(run, now, step);
                 self.finish(EndReason::Stopped, now, step);
             }
@@ -377,9 +406,9 @@ impl Session {
             SessionStage::Living => run.interrupt(now, step),
             SessionStage::Planning(_) => {
                 // The turn has not begun, so the prompt goes back.
-                let stage = std::mem::replace(&mut live.stage, SessionStage::NoProcess);
-                if let SessionStage::Planning(prompt) = stage {
-                    live.queues.put_back(prompt);
+                if let Some(planned) = live.take_planned() {
+                    planned.answer_queued(0, step);
+                    live.queues.put_first(planned.prompt);
                 }
                 live.queues.return_all(run, now, step);
                 let state = self.state();
@@ -393,17 +422,16 @@ impl Session {
 
     fn timer(&mut self, now: Now, step: &mut RunStep) {
         let idle = self.idle_deadline().is_some_and(|at| now.up >= at);
-        let (run, live) = self.parts();
-        for (order, prompt) in live.acks.expired(now.up) {
-            // The text of a steer is kept: it waits for the end of the turn.
-            if let Some(prompt) = prompt {
+        for (order, steer) in self.parts().1.acks.expired(now.up) {
+            if let Some(steer) = steer {
                 // Some agents fetch steers only after a batch of tools. A steer that was not fetched is taken back, so that it is not sent twice.
-                let _ = run.take_back(&prompt.id, now, step);
-                run.forget_steer(&prompt.id, now, step);
-                live.queues.keep(prompt, run, now, step);
+                let _ = self.run.take_back(&steer.prompt.id, now, step);
+                self.run.forget_steer(&steer.prompt.id, now, step);
+                self.keep_steer(steer, now, step);
             }
-            step.actions.push(RunAction::Answer(order, Err(OrderRefused::NotAcknowledged)));
+            step.actions.push(RunAction::Answer(order, not_acknowledged(AckGap::TimedOut)));
         }
+        let (_, live) = self.parts();
         if idle {
             self.close_idle(now, step);
         } else if live.has_process() && self.run.deadline().is_some_and(|at| now.up >= at) {
@@ -415,5 +443,36 @@ impl Session {
 impl LiveState {
     fn has_process(&self) -> bool {
         matches!(self.stage, SessionStage::Living | SessionStage::Stopping)
+    }
+
+    /// Returns the number of the next prompt: that of the next event, if no prompt has it. A steer has no event before the agent
+    /// acknowledges it, and a prompt of an earlier stint may have any number.
+    fn next_prompt_number(&self, last_seq: u64) -> u64 {
+        let mut number = last_seq.max(self.last_prompt) + 1;
+        while self.queues.offered().iter().any(|it| it.id.as_str() == format!("p{number}")) {
+            number += 1;
+        }
+        number
+    }
+
+    /// Takes the prompt of a process that is being planned. Without it, the plan is not used.
+    fn take_planned(&mut self) -> Option<PlannedPrompt> {
+        match std::mem::replace(&mut self.stage, SessionStage::NoProcess) {
+            SessionStage::Planning(planned) => Some(planned),
+            other @ (SessionStage::New
+            | SessionStage::NoProcess
+            | SessionStage::Living
+            | SessionStage::Stopping
+            | SessionStage::Over) => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
+    /// Returns the receipt of a prompt that is about to be queued as the last one.
+    fn queued_receipt(&self, prompt: PromptId) -> Receipt {
+        let held = self.control == ControlMode::HumanLed;
+        Receipt::Queued { prompt, ahead: self.queues.len(), held }
     }
 }

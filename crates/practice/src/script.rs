@@ -8,7 +8,7 @@ mod values;
 use std::time::Duration;
 
 use crate::children::Trait;
-use crate::signals::{HEARD, StopOrder};
+use crate::signals::{HEARD, HostOrder};
 
 /// A directive, as the help shows it.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(crate) const DIRECTIVES: &[Known] = &[
     known(
         "ignore ORDER...",
         "ignore sigterm cancel",
-        "ignores sigterm, sigint, sighup, and with --format acp cancel and eof (the end of its input)",
+        "ignores sigterm, sigint, sighup, and with --format acp cancel, steer, set and eof (the end of its input)",
     ),
     known(
         "child TRAIT... [SECONDS]",
@@ -123,7 +123,7 @@ pub(crate) enum Step {
     ReadStdin,
     NeverReadStdin,
     AnswerEarly,
-    Ignore(Vec<StopOrder>),
+    Ignore(Vec<HostOrder>),
     Child { traits: Vec<Trait>, seconds: u64 },
     LauncherExits,
     NextPrompt,
@@ -275,12 +275,12 @@ fn tool(text: &str) -> Result<ToolStep, String> {
 
 fn ignore(text: &str) -> Result<Step, String> {
     let orders = text.split_whitespace().map(values::order).collect::<Result<Vec<_>, _>>()?;
-    let can = |order: &StopOrder| match order {
-        StopOrder::Signal(signal) => HEARD.contains(signal),
-        StopOrder::Cancel | StopOrder::EndOfInput => true,
+    let can = |order: &HostOrder| match order {
+        HostOrder::Signal(signal) => HEARD.contains(signal),
+        HostOrder::Cancel | HostOrder::Steer | HostOrder::Set | HostOrder::EndOfInput => true,
     };
     if orders.is_empty() || !orders.iter().all(can) {
-        return Err("it can ignore sigterm, sigint, sighup, cancel and eof".to_owned());
+        return Err("it can ignore sigterm, sigint, sighup, cancel, steer, set and eof".to_owned());
     }
     Ok(Step::Ignore(orders))
 }

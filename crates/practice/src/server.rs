@@ -21,7 +21,7 @@ use crate::out::Out;
 use crate::player::{SharedPlay, Show, input};
 use crate::script::{self, Step};
 use crate::sessions::Session;
-use crate::signals::StopOrder;
+use crate::signals::HostOrder;
 use crate::stage::Stage;
 use crate::voices::acp;
 use crate::{children, player, signals, tools, voices};
@@ -141,6 +141,17 @@ impl AcpServer {
     }
 
     fn request(&self, method: &str, id: &Value, params: &Value) -> Result<Option<Value>, RpcError> {
+        // An order that is ignored gets no answer.
+        let is_ignored = match method {
+            "_session/steering" => self.shared.deaf.is_to(HostOrder::Steer),
+            "session/set_mode" | "session/set_model" | "session/set_config_option" => {
+                self.shared.deaf.is_to(HostOrder::Set)
+            }
+            _ => false,
+        };
+        if is_ignored {
+            return Ok(None);
+        }
         match method {
             "initialize" => Ok(Some(introduction())),
             "session/new" => self.open(Session::fresh(), params).map(Some),
@@ -233,14 +244,14 @@ impl AcpServer {
 
     /// Cancels the running prompt. Without one, this does nothing.
     fn cancel(&self, session: &str) {
-        if !self.shared.deaf.is_to(StopOrder::Cancel) && self.shared.control.cancel(session) {
+        if !self.shared.deaf.is_to(HostOrder::Cancel) && self.shared.control.cancel(session) {
             tools::end_work();
         }
     }
 
     /// Ends the process after the end of the input.
     fn end(&self) -> ExitCode {
-        if self.shared.deaf.is_to(StopOrder::EndOfInput) {
+        if self.shared.deaf.is_to(HostOrder::EndOfInput) {
             loop {
                 std::thread::sleep(Duration::from_secs(3600));
             }

@@ -17,22 +17,28 @@ pub(crate) const HEARD: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 /// How long the final output may take. A reader that does not read must not keep the agent alive.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// An order to stop, which the agent can ignore.
+/// An order of the host, which the agent can ignore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopOrder {
+pub(crate) enum HostOrder {
     Signal(i32),
     /// The host cancels the prompt.
     Cancel,
+    /// The host hands a text to the running prompt.
+    Steer,
+    /// The host changes a setting.
+    Set,
     /// The end of standard input that carries a protocol.
     EndOfInput,
 }
 
-impl StopOrder {
+impl HostOrder {
     /// Returns its bit in [`Deaf`].
     fn bit(self) -> u64 {
         match self {
             Self::Signal(signal) => 1 << signal,
             // Behind the signals that the agent handles.
+            Self::Set => 1 << 60,
+            Self::Steer => 1 << 61,
             Self::Cancel => 1 << 62,
             Self::EndOfInput => 1 << 63,
         }
@@ -45,11 +51,11 @@ pub(crate) struct Deaf(Arc<AtomicU64>);
 
 impl Deaf {
     /// Makes the agent ignore an order.
-    pub(crate) fn to(&self, order: StopOrder) {
+    pub(crate) fn to(&self, order: HostOrder) {
         self.0.fetch_or(order.bit(), Ordering::SeqCst);
     }
 
-    pub(crate) fn is_to(&self, order: StopOrder) -> bool {
+    pub(crate) fn is_to(&self, order: HostOrder) -> bool {
         self.0.load(Ordering::SeqCst) & order.bit() != 0
     }
 }
@@ -60,7 +66,7 @@ pub(crate) fn listen(show: Arc<Mutex<Show>>, deaf: Deaf) -> Result<(), String> {
         Signals::new(HEARD).map_err(|error| format!("could not listen for signals: {error}"))?;
     let hear = move || {
         for signal in signals.forever() {
-            if !deaf.is_to(StopOrder::Signal(signal)) {
+            if !deaf.is_to(HostOrder::Signal(signal)) {
                 leave(signal, &show);
             }
         }

@@ -103,19 +103,19 @@ pub enum ApprovalVerdict {
     },
 }
 
-/// The treatment of a prompt while a turn runs.
+/// The treatment of a prompt while a turn runs. If none runs, it begins one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WhenBusy {
     /// Hand it to the agent, which reads it as soon as it can. Refused if the agent cannot be steered.
     Steer,
-    /// Send it when the turn is over.
+    /// Send it when the turn is over. While a person leads, it waits for the release.
     #[default]
     Queue,
     /// Interrupt the turn, then send it before all queued prompts.
     Now,
-    /// Refuse it.
+    /// Refuse it, also while a person leads.
     Refuse,
 }
 
@@ -144,6 +144,9 @@ pub enum Receipt {
         prompt: PromptId,
         /// The number of prompts before it.
         ahead: u32,
+        /// Whether a person leads: the whole queue then waits until the session is released.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        held: bool,
     },
     /// The order was carried out.
     Done,
@@ -156,6 +159,8 @@ pub enum Receipt {
 pub enum OrderRefused {
     /// A turn runs, and the caller wanted no queue.
     Busy,
+    /// A person leads, so the prompt would have to wait, and the caller wanted no queue.
+    PersonLeads,
     /// There is no running turn.
     TurnOver,
     /// The agent cannot be steered.
@@ -163,8 +168,12 @@ pub enum OrderRefused {
         /// The reason.
         reason: String,
     },
-    /// The agent did not acknowledge the order in time. A prompt waits in the queue.
-    NotAcknowledged,
+    /// The agent did not acknowledge the order. A prompt waits in the queue, or is offered.
+    NotAcknowledged {
+        /// The reason.
+        #[serde(default)]
+        why: AckGap,
+    },
     /// The agent rejected it.
     Rejected {
         /// The reason, in its own words.
@@ -206,13 +215,38 @@ pub enum OrderRefused {
     },
 }
 
+/// Why no acknowledgement came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AckGap {
+    /// None came within 15 s.
+    #[default]
+    TimedOut,
+    /// The turn ended first. The agent does not have the prompt.
+    TurnOver,
+    /// The agent's process ended first. Whether it had read the order is not known.
+    ProcessOver,
+}
+
+impl fmt::Display for AckGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the agent did not acknowledge it within 15 s",
+            Self::TurnOver => "the turn ended before the agent acknowledged it",
+            Self::ProcessOver => "the agent's process ended before it acknowledged it",
+        })
+    }
+}
+
 impl fmt::Display for OrderRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Busy => f.write_str("a turn is running"),
+            Self::PersonLeads => f.write_str("a person leads the session"),
             Self::TurnOver => f.write_str("no turn is running"),
             Self::NotSteerable { reason } => write!(f, "the agent cannot be steered: {reason}"),
-            Self::NotAcknowledged => f.write_str("the agent did not acknowledge it within 15 s"),
+            Self::NotAcknowledged { why } => why.fmt(f),
             Self::Rejected { reason } => write!(f, "the agent rejected it: {reason}"),
             Self::AlreadyDecided { by } => write!(f, "it was decided already, by {by}"),
             Self::NotOffered => f.write_str("the agent does not offer this answer to its request"),

@@ -75,8 +75,8 @@ pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::RuntimeGap;
 pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
-    ApprovalVerdict, Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json, Kind,
-    LastTurn, McpServer, Message, Millis, NativeSessionId, OrderRefused, PermissionMode, PolicySpec,
+    AckGap, ApprovalVerdict, Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json,
+    Kind, LastTurn, McpServer, Message, Millis, NativeSessionId, OrderRefused, PermissionMode, PolicySpec,
     QueuedPrompt, RawFile, RawSpan, Receipt, Request, Resume, Risk, Role, Sampling, SessionId, SessionOrder,
     SessionSnapshot, Timestamp, ToolId, Usage, UsageSource, WhenBusy, kinds,
 };

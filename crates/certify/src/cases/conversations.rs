@@ -184,10 +184,10 @@ pub(super) async fn send_in_text(context: CaseContext) -> CaseVerdict {
     }
     let steered = session.orders().steer(STEER).await;
     // An agent that looks for messages only after its tools has none here: the text waits in the queue.
-    session
-        .hold(matches!(steered, Ok(Receipt::Steered { .. }) | Err(OrderRefused::NotAcknowledged)), || {
-            format!("the answer to the steer is {steered:?}")
-        })?;
+    session.hold(
+        matches!(steered, Ok(Receipt::Steered { .. }) | Err(OrderRefused::NotAcknowledged { .. })),
+        || format!("the answer to the steer is {steered:?}"),
+    )?;
     let last = session.rest().await?;
     session.hold(last.outcome == Outcome::Completed, || {
         format!("turn {} ended as {:?}", last.turn, last.outcome)

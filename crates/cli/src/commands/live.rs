@@ -4,7 +4,7 @@ use bowline::AttachedSession;
 use bowline::journal::Home;
 use bowline::remote::{ClientRights, ConnectError, OrderError};
 use bowline::resolve::{ResolveError, SessionName, resolve_in};
-use bowline_protocol::{OrderRefused, SessionId};
+use bowline_protocol::{AckGap, OrderRefused, SessionId};
 
 use crate::error::{CommandError, Fault};
 
@@ -87,8 +87,15 @@ pub(crate) fn refused(error: &OrderError) -> CommandError {
             .hint("a process that an agent started may watch a session and nothing else"),
         OrderError::Refused(OrderRefused::NotSteerable { .. }) => CommandError::new(Fault::Unfit, message)
             .hint("leave out `--steer`: the prompt then waits for the end of the turn"),
-        OrderError::Refused(OrderRefused::NotAcknowledged) => CommandError::new(Fault::TooSlow, message)
-            .hint("a prompt that was not acknowledged waits in the queue (`bowline status` shows it)"),
+        OrderError::Refused(OrderRefused::NotAcknowledged { why }) => {
+            // Only a silent agent is too slow. The others had no chance to acknowledge it.
+            let fault = match why {
+                AckGap::TimedOut => Fault::TooSlow,
+                AckGap::TurnOver | AckGap::ProcessOver => Fault::Unfit,
+            };
+            CommandError::new(fault, message)
+                .hint("the text of a prompt is kept; `bowline status` shows it as `queued` or as `unsent`")
+        }
         OrderError::Refused(OrderRefused::Unknown { .. } | OrderRefused::Ambiguous { .. }) => {
             CommandError::new(Fault::Usage, message)
                 .hint("`bowline status SESSION` lists what is open and queued")

@@ -98,8 +98,14 @@ pub(crate) fn in_words(receipt: &Receipt) -> String {
     match receipt {
         Receipt::Started { turn, .. } => format!("started turn {turn}"),
         Receipt::Steered { turn, prompt } => format!("the agent has it, in turn {turn} (prompt {prompt})"),
-        Receipt::Queued { prompt, ahead: 0 } => format!("queued as the next prompt (prompt {prompt})"),
-        Receipt::Queued { prompt, ahead } => format!("queued behind {ahead} (prompt {prompt})"),
+        Receipt::Queued { prompt, ahead, held } => {
+            let place = match ahead {
+                0 => "as the next prompt".to_owned(),
+                ahead => format!("behind {ahead}"),
+            };
+            let until = if *held { "; a person leads, so it waits for the release" } else { "" };
+            format!("queued {place} (prompt {prompt}){until}")
+        }
         Receipt::Done => "done".to_owned(),
     }
 }

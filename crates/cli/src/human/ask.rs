@@ -375,8 +375,9 @@ impl AskPanel {
                 Some(why.to_string())
             }
             OrderRefused::Busy
+            | OrderRefused::PersonLeads
             | OrderRefused::NotSteerable { .. }
-            | OrderRefused::NotAcknowledged
+            | OrderRefused::NotAcknowledged { .. }
             | OrderRefused::Rejected { .. }
             | OrderRefused::NotOffered
             | OrderRefused::Ambiguous { .. }

@@ -13,4 +13,5 @@ mod prompts;
 mod random_kills;
 mod session;
 mod start;
+mod steers;
 mod waiting;

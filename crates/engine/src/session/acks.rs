@@ -25,15 +25,28 @@ pub(super) struct PendingAck {
     pub(super) what: AckedOrder,
 }
 
+/// A steer that the agent has not acknowledged.
+#[derive(Debug)]
+pub(super) struct UnackedSteer {
+    pub(super) prompt: HostPrompt,
+    /// The turn that ran.
+    pub(super) turn: u32,
+    /// The sender.
+    pub(super) from: Option<String>,
+}
+
 /// An order that was sent to the agent.
 #[derive(Debug)]
 pub(super) enum AckedOrder {
-    /// A steer, with the turn that ran and its sender.
-    Steer { prompt: HostPrompt, turn: u32, from: Option<String> },
+    Steer(UnackedSteer),
     /// A request to give a prompt back.
     TakeBack(PromptId),
     /// An option.
-    Option { option: String, value: String, permission: Option<PermissionMode> },
+    Option {
+        option: String,
+        value: String,
+        permission: Option<PermissionMode>,
+    },
     /// A request to compact.
     Compact,
 }
@@ -57,16 +70,11 @@ impl PendingAcks {
     }
 
     /// Takes the steer of a prompt, with its order.
-    pub(super) fn take_steer(&mut self, prompt: &PromptId) -> Option<(OrderId, HostPrompt)> {
-        let is = |it: &PendingAck| matches!(&it.what, AckedOrder::Steer { prompt: sent, .. } if sent.id == *prompt);
+    pub(super) fn take_steer(&mut self, prompt: &PromptId) -> Option<(OrderId, UnackedSteer)> {
+        let is = |it: &PendingAck| matches!(&it.what, AckedOrder::Steer(steer) if steer.prompt.id == *prompt);
         let place = self.waiting.iter().position(is)?;
-        match self.waiting.remove(place) {
-            PendingAck { order, what: AckedOrder::Steer { prompt, .. }, .. } => Some((order, prompt)),
-            PendingAck {
-                what: AckedOrder::TakeBack(_) | AckedOrder::Option { .. } | AckedOrder::Compact,
-                ..
-            } => None,
-        }
+        let PendingAck { order, what, .. } = self.waiting.remove(place);
+        Some((order, what.into_steer()?))
     }
 
     /// Takes the prompt of a steer whose acknowledgement comes too late.
@@ -75,37 +83,37 @@ impl PendingAcks {
         Some(self.late.remove(place).1)
     }
 
-    /// Takes the orders whose time is over, with the prompts of steers.
-    pub(super) fn expired(&mut self, now: Millis) -> Vec<(OrderId, Option<HostPrompt>)> {
+    /// Takes the orders whose time is over. Steers come with their prompts.
+    pub(super) fn expired(&mut self, now: Millis) -> Vec<(OrderId, Option<UnackedSteer>)> {
         let mut expired = Vec::new();
         while let Some(place) = self.waiting.iter().position(|it| now >= it.until) {
             let PendingAck { token, order, what, .. } = self.waiting.remove(place);
-            let prompt = match what {
-                AckedOrder::Steer { prompt, .. } => {
-                    if self.late.len() < LATE_AT_MOST {
-                        self.late.push((token, prompt.id.clone()));
-                    }
-                    Some(prompt)
-                }
-                AckedOrder::TakeBack(_) | AckedOrder::Option { .. } | AckedOrder::Compact => None,
-            };
-            expired.push((order, prompt));
+            let steer = what.into_steer();
+            if let Some(steer) = steer.as_ref().filter(|_| self.late.len() < LATE_AT_MOST) {
+                self.late.push((token, steer.prompt.id.clone()));
+            }
+            expired.push((order, steer));
         }
         expired
     }
 
-    /// Takes all orders, because the process is gone. The prompts of steers are returned for the queue.
-    pub(super) fn process_gone(&mut self) -> Vec<(OrderId, Option<HostPrompt>)> {
+    /// Takes all orders, because the process is gone. Steers come with their prompts.
+    pub(super) fn process_gone(&mut self) -> Vec<(OrderId, Option<UnackedSteer>)> {
         self.late.clear();
-        let take = |it: PendingAck| match it.what {
-            AckedOrder::Steer { prompt, .. } => (it.order, Some(prompt)),
-            AckedOrder::TakeBack(_) | AckedOrder::Option { .. } | AckedOrder::Compact => (it.order, None),
-        };
-        self.waiting.drain(..).map(take).collect()
+        self.waiting.drain(..).map(|it| (it.order, it.what.into_steer())).collect()
     }
 
     /// Answers all orders, because the session is over.
     pub(super) fn abandon(&mut self) -> Vec<(OrderId, Result<Receipt, OrderRefused>)> {
         self.waiting.drain(..).map(|it| (it.order, Err(OrderRefused::Stopping))).collect()
+    }
+}
+
+impl AckedOrder {
+    fn into_steer(self) -> Option<UnackedSteer> {
+        match self {
+            Self::Steer(steer) => Some(steer),
+            Self::TakeBack(_) | Self::Option { .. } | Self::Compact => None,
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! The processes of a live session: when one is planned, what it reports, and what follows its end.
 
 use bowline_protocol::kinds::{
-    ControlMode, EndReason, Level, Notice, OptionState, OptionsChanged, Outcome, SessionState,
+    ControlMode, EndReason, Level, Notice, OptionState, OptionsChanged, Outcome, PromptRemoval, SessionState,
 };
-use bowline_protocol::{Failure, Kind, Millis, OrderRefused, PermissionMode, PromptId, Receipt};
-use bowline_providers::dialect::{Acknowledgement, Sent};
+use bowline_protocol::{AckGap, Failure, Kind, Millis, OrderRefused, PermissionMode, PromptId, Receipt};
+use bowline_providers::dialect::{Acknowledgement, HostPrompt, Sent};
 
-use super::acks::AckedOrder;
-use super::queue::AnswerNow;
-use super::{LifeRequest, Session, SessionStage};
+use super::acks::{AckedOrder, UnackedSteer};
+use super::queue::{AnswerNow, removed};
+use super::{LifeRequest, PlannedPrompt, Session, SessionStage};
 use crate::run::{LifeReport, Now, OrderId, RunAction, RunEnd, RunInput, RunPlan, RunStep};
 
 impl Session {
@@ -19,7 +19,7 @@ impl Session {
             // Turns first: the end of a process must find the queue as its last turn left it.
             self.watch_turns(&mut seen, now, step);
             let reported = self.handle_reports(now, step);
-            if !reported && !self.send_next(now, step) && seen == step.events.len() {
+            if !reported && self.send_next(None, now, step).is_none() && seen == step.events.len() {
                 return;
             }
         }
@@ -59,15 +59,26 @@ impl Session {
     /// Handles a steer that the agent dropped, or did not fetch before its turn ended.
     fn steer_lost(&mut self, prompt: &PromptId, now: Now, step: &mut RunStep) {
         let (run, live) = self.parts();
-        let Some((order, prompt)) = live.acks.take_steer(prompt) else {
+        let Some((order, steer)) = live.acks.take_steer(prompt) else {
             return live.queues.lost(prompt, run, now, step);
         };
-        live.queues.keep(prompt, run, now, step);
-        // Nothing is sent by itself after a turn that did not complete.
-        if live.view.last_turn().is_some_and(|last| last.outcome != Outcome::Completed) {
-            live.queues.return_after(run, now, step);
+        self.keep_steer(steer, now, step);
+        step.actions.push(RunAction::Answer(order, not_acknowledged(AckGap::TurnOver)));
+    }
+
+    /// Keeps the text of a steer that was not acknowledged: it is the next prompt. If its turn did not complete it is only offered,
+    /// like every prompt that waits then.
+    pub(super) fn keep_steer(&mut self, steer: UnackedSteer, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        let UnackedSteer { prompt, turn, from } = steer;
+        // Of the turns before the last one the outcome is not known any more.
+        let is_over = live.view.last_turn().filter(|last| last.turn >= turn);
+        let completed = is_over.is_none_or(|last| last.turn == turn && last.outcome == Outcome::Completed);
+        if completed || live.queues.is_interrupting() {
+            live.queues.push(prompt, from, run, now, step);
+        } else {
+            live.queues.offer_steer(prompt, from, run, now, step);
         }
-        step.actions.push(RunAction::Answer(order, Err(OrderRefused::NotAcknowledged)));
     }
 
     fn acknowledged(&mut self, acknowledgement: Acknowledgement, now: Now, step: &mut RunStep) {
@@ -84,13 +95,13 @@ impl Session {
         let Some(pending) = live.acks.take(token) else { return };
         let rejected = result.err().map(|reason| OrderRefused::Rejected { reason });
         let answer = match (pending.what, rejected) {
-            (AckedOrder::Steer { prompt, turn, from }, None) => {
+            (AckedOrder::Steer(UnackedSteer { prompt, turn, from }), None) => {
                 let id = prompt.id.clone();
                 live.queues.at_agent(prompt, from, run, now, step);
                 Ok(Receipt::Steered { prompt: id, turn })
             }
-            (AckedOrder::Steer { prompt, .. }, Some(refused)) => {
-                run.forget_steer(&prompt.id, now, step);
+            (AckedOrder::Steer(steer), Some(refused)) => {
+                run.forget_steer(&steer.prompt.id, now, step);
                 Err(refused)
             }
             (AckedOrder::TakeBack(prompt), None) => {
@@ -110,34 +121,43 @@ impl Session {
         step.actions.push(RunAction::Answer(pending.order, answer));
     }
 
-    /// Sends the next prompt of the queue if the agent can take it. Returns whether it did.
-    fn send_next(&mut self, now: Now, step: &mut RunStep) -> bool {
+    /// Sends the next prompt of the queue if the agent can take it, with the order that it came with. Returns the receipt if it did so:
+    /// none while a process is planned, which answers the order later.
+    pub(super) fn send_next(
+        &mut self,
+        order: Option<OrderId>,
+        now: Now,
+        step: &mut RunStep,
+    ) -> Option<Option<Receipt>> {
         let (run, live) = self.parts();
-        if live.queues.is_empty() || live.control == ControlMode::HumanLed {
-            return false;
+        // A person who leads sends prompts. The queue waits, without the prompt that the person has interrupted a turn with.
+        if live.control == ControlMode::HumanLed && !live.queues.is_interrupting() {
+            return None;
         }
         match live.stage {
             SessionStage::NoProcess => {
-                self.plan_next(now, step);
-                true
+                let prompt = live.queues.next()?;
+                self.plan(prompt, order, now, step);
+                Some(None)
             }
             SessionStage::Living if run.can_prompt() => {
-                let Some(prompt) = live.queues.next(run, now, step) else { return false };
+                let prompt = live.queues.next()?;
+                let receipt = Receipt::Started { prompt: prompt.id.clone(), turn: run.next_turn() };
+                removed(run, &prompt.id, PromptRemoval::Sent, now, step);
                 run.next_prompt(&prompt, now, step);
-                true
+                Some(Some(receipt))
             }
             SessionStage::Living
             | SessionStage::New
             | SessionStage::Planning(_)
             | SessionStage::Stopping
-            | SessionStage::Over => false,
+            | SessionStage::Over => None,
         }
     }
 
-    /// Asks the host for the plan of a process for the next prompt.
-    pub(super) fn plan_next(&mut self, now: Now, step: &mut RunStep) {
+    /// Asks the host for the plan of a process for a prompt, which stays in the queue on file until then.
+    pub(super) fn plan(&mut self, prompt: HostPrompt, order: Option<OrderId>, now: Now, step: &mut RunStep) {
         let (run, live) = self.parts();
-        let Some(prompt) = live.queues.next_to_plan() else { return };
         let request = LifeRequest {
             prompt: prompt.clone(),
             resume: live.view.native().cloned(),
@@ -149,7 +169,7 @@ impl Session {
             let notice = Notice { level: Level::Warn, text, code };
             run.emit_for_session(Kind::Notice(notice), now, step);
         }
-        live.stage = SessionStage::Planning(prompt);
+        live.stage = SessionStage::Planning(PlannedPrompt { prompt, order });
         run.change_state(SessionState::Preparing, None, now, step);
         step.actions.push(RunAction::Plan(Box::new(request)));
     }
@@ -157,20 +177,12 @@ impl Session {
     /// Begins the process of a plan.
     pub(super) fn planned(&mut self, plan: Result<Box<RunPlan>, Box<Failure>>, now: Now, step: &mut RunStep) {
         let (run, live) = self.parts();
-        let prompt = match std::mem::replace(&mut live.stage, SessionStage::Living) {
-            SessionStage::Planning(prompt) => prompt,
-            // Stopped or interrupted meanwhile.
-            other @ (SessionStage::New
-            | SessionStage::NoProcess
-            | SessionStage::Living
-            | SessionStage::Stopping
-            | SessionStage::Over) => {
-                live.stage = other;
-                return;
-            }
-        };
-        live.queues.put_back(prompt);
-        let Some(prompt) = live.queues.next(run, now, step) else { return };
+        // Stopped or interrupted meanwhile.
+        let Some(PlannedPrompt { prompt, order }) = live.take_planned() else { return };
+        live.stage = SessionStage::Living;
+        let turn = run.next_turn();
+        removed(run, &prompt.id, PromptRemoval::Sent, now, step);
+        let id = prompt.id.clone();
         match plan {
             Ok(plan) => {
                 run.next_life(*plan);
@@ -178,16 +190,20 @@ impl Session {
             }
             Err(failure) => run.fail_unplanned(&prompt, *failure, now, step),
         }
+        if let Some(order) = order {
+            step.actions.push(RunAction::Answer(order, Ok(Receipt::Started { prompt: id, turn })));
+        }
     }
 
     /// Handles the end of a process.
     fn life_over(&mut self, mut ended: RunEnd, now: Now, step: &mut RunStep) {
         let (run, live) = self.parts();
-        for (order, prompt) in live.acks.process_gone() {
-            if let Some(prompt) = prompt {
-                live.queues.keep(prompt, run, now, step);
+        for (order, steer) in live.acks.process_gone() {
+            // The process may have read it: most agents resume with a message that they never answered. So it is not sent again.
+            if let Some(UnackedSteer { prompt, from, .. }) = steer {
+                live.queues.offer_steer(prompt, from, run, now, step);
             }
-            step.actions.push(RunAction::Answer(order, Err(OrderRefused::NotAcknowledged)));
+            step.actions.push(RunAction::Answer(order, not_acknowledged(AckGap::ProcessOver)));
         }
         live.queues.return_steers(run, now, step);
         if let Some(before) = live.last_end.take() {
@@ -305,6 +321,11 @@ impl Session {
             Sent::Cannot(reason) => Err(OrderRefused::Unsupported { reason: reason.to_owned() }),
         }
     }
+}
+
+/// The answer to an order that the agent did not acknowledge.
+pub(super) fn not_acknowledged(why: AckGap) -> Result<Receipt, OrderRefused> {
+    Err(OrderRefused::NotAcknowledged { why })
 }
 
 /// Reads a permission mode of an order.

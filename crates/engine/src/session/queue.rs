@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use bowline_protocol::kinds::{PromptQueue, PromptQueued, PromptRemoval, PromptRemoved};
+use bowline_protocol::kinds::{ControlMode, PromptQueue, PromptQueued, PromptRemoval, PromptRemoved};
 use bowline_protocol::{Kind, OrderRefused, PromptId, QueuedPrompt, Receipt, WhenBusy};
 use bowline_providers::dialect::{HostPrompt, Sent};
 
-use super::acks::AckedOrder;
+use super::acks::{AckedOrder, UnackedSteer};
 use super::{Session, SessionStage};
 use crate::run::{Now, OrderId, Run, RunStep};
 
@@ -26,13 +26,13 @@ pub(super) struct PromptQueues {
     at_agent: Vec<HostPrompt>,
     /// Returned, for a caller to send or to dequeue.
     offered: Vec<QueuedPrompt>,
-    /// The prompt that interrupted a turn, and comes next whatever the turn's outcome is.
-    interrupting: bool,
+    /// The prompt that interrupted a turn. It comes next whatever the turn's outcome is, also while a person leads.
+    interrupting: Option<PromptId>,
 }
 
 impl PromptQueues {
     pub(super) fn new(offered: Vec<QueuedPrompt>) -> Self {
-        Self { waiting: VecDeque::new(), at_agent: Vec::new(), offered, interrupting: false }
+        Self { waiting: VecDeque::new(), at_agent: Vec::new(), offered, interrupting: None }
     }
 
     /// Returns the prompts that wait, those at the agent first.
@@ -52,26 +52,22 @@ impl PromptQueues {
         self.waiting.is_empty()
     }
 
+    pub(super) fn len(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
     fn is_full(&self) -> bool {
         self.waiting.len() + self.at_agent.len() >= WAITING_AT_MOST
     }
 
     /// Takes the next prompt.
-    pub(super) fn next(&mut self, run: &mut Run, now: Now, step: &mut RunStep) -> Option<HostPrompt> {
-        let prompt = self.waiting.pop_front()?;
-        self.interrupting = false;
-        removed(run, &prompt.id, PromptRemoval::Sent, now, step);
-        Some(prompt)
-    }
-
-    /// Takes the next prompt for a process that is being planned. It leaves the queue when the process begins.
-    pub(super) fn next_to_plan(&mut self) -> Option<HostPrompt> {
-        self.interrupting = false;
+    pub(super) fn next(&mut self) -> Option<HostPrompt> {
+        self.interrupting = None;
         self.waiting.pop_front()
     }
 
-    /// Puts a prompt back whose process was not planned.
-    pub(super) fn put_back(&mut self, prompt: HostPrompt) {
+    /// Puts a prompt before all others.
+    pub(super) fn put_first(&mut self, prompt: HostPrompt) {
         self.waiting.push_front(prompt);
     }
 
@@ -88,9 +84,9 @@ impl PromptQueues {
         self.waiting.push_back(prompt);
     }
 
-    /// Keeps the text of a steer that the agent did not acknowledge.
-    pub(super) fn keep(&mut self, prompt: HostPrompt, run: &mut Run, now: Now, step: &mut RunStep) {
-        self.push(prompt, None, run, now, step);
+    /// Returns whether a prompt interrupted the turn and comes next.
+    pub(super) fn is_interrupting(&self) -> bool {
+        self.interrupting.is_some()
     }
 
     /// Records that the agent has a steer.
@@ -106,13 +102,27 @@ impl PromptQueues {
         self.at_agent.push(prompt);
     }
 
+    /// Offers a steer that the agent may have read.
+    pub(super) fn offer_steer(
+        &mut self,
+        prompt: HostPrompt,
+        from: Option<String>,
+        run: &mut Run,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        queued(run, &prompt, PromptQueue::Agent, from, now, step);
+        self.offer(prompt, PromptQueue::Agent, run, now, step);
+    }
+
     /// Removes a prompt that the agent has read.
     pub(super) fn read(&mut self, prompt: &PromptId, run: &mut Run, now: Now, step: &mut RunStep) {
-        let known = self.at_agent.len() + self.waiting.len();
+        let known = self.at_agent.len() + self.waiting.len() + self.offered.len();
         self.at_agent.retain(|it| it.id != *prompt);
-        // The agent may read a steer whose acknowledgement came too late.
+        // The agent may read a steer whose acknowledgement came too late, or not at all.
         self.waiting.retain(|it| it.id != *prompt);
-        if self.at_agent.len() + self.waiting.len() < known {
+        self.offered.retain(|it| it.id != *prompt);
+        if self.at_agent.len() + self.waiting.len() + self.offered.len() < known {
             removed(run, prompt, PromptRemoval::Sent, now, step);
         }
     }
@@ -144,14 +154,14 @@ impl PromptQueues {
     /// Returns all prompts that wait: nothing is sent by itself after a turn that did not complete. A prompt that interrupted the
     /// turn stays.
     pub(super) fn return_after(&mut self, run: &mut Run, now: Now, step: &mut RunStep) {
-        if !self.interrupting {
+        if self.interrupting.is_none() {
             self.return_waiting(run, now, step);
         }
     }
 
     /// Returns everything.
     pub(super) fn return_all(&mut self, run: &mut Run, now: Now, step: &mut RunStep) {
-        self.interrupting = false;
+        self.interrupting = None;
         self.return_waiting(run, now, step);
     }
 
@@ -179,7 +189,7 @@ fn queued(
     run.emit_for_session(Kind::PromptQueued(PromptQueued { id, text, queue, from }), now, step);
 }
 
-fn removed(run: &mut Run, prompt: &PromptId, reason: PromptRemoval, now: Now, step: &mut RunStep) {
+pub(super) fn removed(run: &mut Run, prompt: &PromptId, reason: PromptRemoval, now: Now, step: &mut RunStep) {
     let removed = PromptRemoved { id: prompt.clone(), reason };
     run.emit_for_session(Kind::PromptRemoved(removed), now, step);
 }
@@ -202,60 +212,84 @@ impl Session {
             return Err(OrderRefused::Rejected { reason: "the prompt is empty".to_owned() });
         }
         let (run, live) = self.parts();
-        let id = prompt.id.clone();
-        match &live.stage {
+        let is_at_rest = match &live.stage {
             SessionStage::Stopping | SessionStage::Over | SessionStage::New => {
                 return Err(OrderRefused::Stopping);
             }
-            SessionStage::NoProcess => {
-                let turn = run.next_turn();
-                live.queues.push(prompt, from, run, now, step);
-                self.plan_next(now, step);
-                return Ok(Some(Receipt::Started { prompt: id, turn }));
-            }
-            SessionStage::Living if run.can_prompt() && live.queues.is_empty() => {
-                let turn = run.next_turn();
-                run.next_prompt(&prompt, now, step);
-                return Ok(Some(Receipt::Started { prompt: id, turn }));
-            }
-            SessionStage::Living | SessionStage::Planning(_) => {}
-        }
-        if live.queues.is_full() && when_busy != WhenBusy::Refuse {
-            return Err(OrderRefused::QueueFull { limit: WAITING_AT_MOST as u32 });
-        }
+            SessionStage::NoProcess => true,
+            SessionStage::Living => run.can_prompt(),
+            SessionStage::Planning(_) => false,
+        };
+        let is_led = live.control == ControlMode::HumanLed;
         match when_busy {
-            WhenBusy::Refuse => Err(OrderRefused::Busy),
-            WhenBusy::Queue => {
-                let ahead = live.queues.waiting.len() as u32;
-                live.queues.push(prompt, from, run, now, step);
-                Ok(Some(Receipt::Queued { prompt: id, ahead }))
+            // Also while a person leads, and before all prompts that wait.
+            WhenBusy::Now | WhenBusy::Steer if is_at_rest => self.begin_turn(order, prompt, from, now, step),
+            WhenBusy::Queue | WhenBusy::Refuse if is_at_rest && !is_led && live.queues.is_empty() => {
+                self.begin_turn(order, prompt, from, now, step)
             }
-            WhenBusy::Now => self.prompt_now(prompt, from, now, step).map(Some),
+            WhenBusy::Refuse if is_at_rest && is_led => Err(OrderRefused::PersonLeads),
+            WhenBusy::Refuse => Err(OrderRefused::Busy),
+            WhenBusy::Queue | WhenBusy::Now | WhenBusy::Steer if live.queues.is_full() => {
+                Err(OrderRefused::QueueFull { limit: WAITING_AT_MOST as u32 })
+            }
+            WhenBusy::Queue => {
+                let receipt = live.queued_receipt(prompt.id.clone());
+                live.queues.push(prompt, from, run, now, step);
+                Ok(Some(receipt))
+            }
+            WhenBusy::Now => self.prompt_now(order, prompt, from, now, step),
             WhenBusy::Steer => self.steer_order(order, prompt, from, now, step),
         }
+    }
+
+    /// Begins a turn of a session that is at rest.
+    fn begin_turn(
+        &mut self,
+        order: OrderId,
+        prompt: HostPrompt,
+        from: Option<String>,
+        now: Now,
+        step: &mut RunStep,
+    ) -> AnswerNow {
+        let (run, live) = self.parts();
+        if matches!(live.stage, SessionStage::NoProcess) {
+            queued(run, &prompt, PromptQueue::Session, from, now, step);
+            self.plan(prompt, Some(order), now, step);
+            return Ok(None);
+        }
+        let receipt = Receipt::Started { prompt: prompt.id.clone(), turn: run.next_turn() };
+        run.next_prompt(&prompt, now, step);
+        Ok(Some(receipt))
     }
 
     /// Interrupts the turn, and sends the prompt before all others.
     fn prompt_now(
         &mut self,
+        order: OrderId,
         prompt: HostPrompt,
         from: Option<String>,
         now: Now,
         step: &mut RunStep,
-    ) -> Result<Receipt, OrderRefused> {
-        let id = prompt.id.clone();
+    ) -> AnswerNow {
         let (run, live) = self.parts();
         queued(run, &prompt, PromptQueue::Session, from, now, step);
-        live.queues.waiting.push_front(prompt);
-        live.queues.interrupting = true;
-        // A process that is only being planned, or whose turn is over, sends it next anyway.
-        if matches!(live.stage, SessionStage::Living) {
-            match run.interrupt(now, step) {
-                Ok(()) | Err(OrderRefused::TurnOver | OrderRefused::Stopping) => {}
-                Err(other) => return Err(other),
-            }
+        if let Some(planned) = live.take_planned() {
+            // No turn of it has begun, so it follows. The plan at hand is about it, so the host makes another one.
+            planned.answer_queued(1, step);
+            live.queues.put_first(planned.prompt);
+            self.plan(prompt, Some(order), now, step);
+            return Ok(None);
         }
-        Ok(Receipt::Queued { prompt: id, ahead: 0 })
+        let id = prompt.id.clone();
+        live.queues.interrupting = Some(id.clone());
+        live.queues.put_first(prompt);
+        match run.interrupt(now, step) {
+            // A turn that is over or whose process is being ended needs no interrupt: the prompt is next anyway.
+            Ok(()) | Err(OrderRefused::TurnOver | OrderRefused::Stopping) => {
+                Ok(Some(Receipt::Queued { prompt: id, ahead: 0, held: false }))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     fn steer_order(
@@ -278,7 +312,8 @@ impl Session {
                 Ok(Some(Receipt::Steered { prompt: id, turn }))
             }
             Sent::Awaiting(token) => {
-                live.acks.wait(token, order, AckedOrder::Steer { prompt, turn, from }, now.up);
+                let steer = UnackedSteer { prompt, turn, from };
+                live.acks.wait(token, order, AckedOrder::Steer(steer), now.up);
                 Ok(None)
             }
             Sent::Cannot(reason) => Err(OrderRefused::NotSteerable { reason: reason.to_owned() }),
@@ -288,10 +323,11 @@ impl Session {
     /// Sends a prompt that was returned.
     pub(super) fn send_offered(
         &mut self,
+        order: OrderId,
         prompt: &PromptId,
         now: Now,
         step: &mut RunStep,
-    ) -> Result<Receipt, OrderRefused> {
+    ) -> AnswerNow {
         let (run, live) = self.parts();
         if matches!(live.stage, SessionStage::Stopping | SessionStage::Over | SessionStage::New) {
             return Err(OrderRefused::Stopping);
@@ -299,11 +335,14 @@ impl Session {
         let Some(place) = live.queues.offered.iter().position(|it| it.id == *prompt) else {
             return Err(OrderRefused::Unknown { what: format!("offered prompt `{prompt}`") });
         };
+        if live.queues.is_full() {
+            return Err(OrderRefused::QueueFull { limit: WAITING_AT_MOST as u32 });
+        }
         let QueuedPrompt { id, text, .. } = live.queues.offered.remove(place);
-        let ahead = live.queues.waiting.len() as u32;
+        let receipt = live.queued_receipt(id.clone());
         live.queues.push(HostPrompt::of(id.clone(), text), None, run, now, step);
-        // `settle` sends it at once if the session is idle.
-        Ok(Receipt::Queued { prompt: id, ahead })
+        // It begins at once if the session is at rest. It goes through the queue, or a later runner would offer it again.
+        Ok(self.send_next(Some(order), now, step).unwrap_or(Some(receipt)))
     }
 
     /// Takes a prompt back that the agent has not read.
@@ -325,6 +364,7 @@ impl Session {
         };
         if let Some(place) = queues.waiting.iter().position(|it| it.id == id) {
             queues.waiting.remove(place);
+            queues.interrupting.take_if(|interrupting| *interrupting == id);
             removed(run, &id, PromptRemoval::Dequeued, now, step);
             return Ok(Some(Receipt::Done));
         }

@@ -1,8 +1,10 @@
 //! Live sessions as tables: orders and output in, events and actions out.
 
+mod control;
 mod interrupts;
 mod prompts;
 mod random;
+mod steers;
 
 use bowline_protocol::{SessionOrder, WhenBusy};
 

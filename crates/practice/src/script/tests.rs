@@ -75,7 +75,7 @@ fn a_bad_directive_is_an_error_that_says_why() {
         ("bytes xyz", "`xyz` is not a byte in hexadecimal: write two digits"),
         ("bytes +f", "`+f` is not a byte in hexadecimal: write two digits"),
         ("sleep 2h", "`h` is not a unit of time: write `2s` or `500ms`"),
-        ("ignore sigkill", "it can ignore sigterm, sigint, sighup, cancel and eof"),
+        ("ignore sigkill", "it can ignore sigterm, sigint, sighup, cancel, steer, set and eof"),
         ("child", "it needs one of plain, sleep, setsid, daemon, holds-stdout or ignores-sigterm"),
         ("say", "it needs a text"),
         ("tool edit \"a", "a quote is not closed"),

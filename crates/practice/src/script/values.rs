@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::signals::StopOrder;
+use crate::signals::HostOrder;
 
 /// Reads a text: the rest of the line as it is, or in double quotes with `\n`, `\t`, `\"` and `\\`.
 pub(super) fn text(rest: &str) -> Result<String, String> {
@@ -130,11 +130,13 @@ pub(super) fn signal(text: &str) -> Result<i32, String> {
 }
 
 /// Reads an order to stop.
-pub(super) fn order(text: &str) -> Result<StopOrder, String> {
+pub(super) fn order(text: &str) -> Result<HostOrder, String> {
     match text {
-        "cancel" => Ok(StopOrder::Cancel),
-        "eof" => Ok(StopOrder::EndOfInput),
-        _ => signal(text).map(StopOrder::Signal),
+        "cancel" => Ok(HostOrder::Cancel),
+        "steer" => Ok(HostOrder::Steer),
+        "set" => Ok(HostOrder::Set),
+        "eof" => Ok(HostOrder::EndOfInput),
+        _ => signal(text).map(HostOrder::Signal),
     }
 }
 

@@ -206,6 +206,12 @@ impl World {
         self.log.join(" ")
     }
 
+    /// The prompt of the last process that was to be planned.
+    pub(crate) fn planned(&self) -> String {
+        let planned = self.log.iter().rev().find_map(|entry| entry.strip_prefix("!plan(")?.strip_suffix(')'));
+        planned.unwrap_or_default().to_owned()
+    }
+
     pub(crate) fn ended(&self) -> RunEnd {
         self.ended.clone().unwrap_or_else(|| panic!("it is not over: {}", self.log()))
     }
@@ -254,7 +260,8 @@ fn answer(result: &Result<Receipt, OrderRefused>) -> String {
     match result {
         Ok(Receipt::Started { turn, .. }) => format!("started:{turn}"),
         Ok(Receipt::Steered { turn, .. }) => format!("steered:{turn}"),
-        Ok(Receipt::Queued { ahead, .. }) => format!("queued:{ahead}"),
+        Ok(Receipt::Queued { ahead, held: true, .. }) => format!("held:{ahead}"),
+        Ok(Receipt::Queued { ahead, held: false, .. }) => format!("queued:{ahead}"),
         Ok(Receipt::Done) => "done".to_owned(),
         Err(refused) => format!("refused: {refused}"),
     }

@@ -1,11 +1,12 @@
-//! Live sessions with inputs in random order: every turn, prompt, receipt and approval ends exactly once, and the announced state is
-//! the computed one.
+//! Live sessions with inputs in random order: every turn, prompt, receipt and approval ends exactly once, a receipt names the turn of
+//! its own prompt, nothing is sent by itself after a turn that did not complete, and the announced state is the computed one.
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::kinds::{ControlMode, SessionState};
-use bowline_protocol::{ApprovalVerdict, Exit, Kind, Millis, SessionOrder, WhenBusy};
+use bowline_protocol::kinds::{ControlMode, Outcome, PromptRemoval, SessionState};
+use bowline_protocol::{ApprovalVerdict, Event, Exit, Kind, Millis, SessionOrder, WhenBusy};
 
+use super::steers::STEERABLE;
 use super::*;
 use crate::run::tests::decisions::{SHELL, TAKEN_BACK};
 use crate::run::{RunCommand, SyncId};
@@ -22,54 +23,115 @@ impl Dice {
     }
 }
 
-fn one_order(dice: &mut Dice) -> SessionOrder {
-    match dice.roll(12) {
-        0..=3 => {
-            let busy = [WhenBusy::Queue, WhenBusy::Steer, WhenBusy::Now, WhenBusy::Refuse];
-            prompt("do it", busy[dice.roll(4) as usize])
+/// The sender of the orders, with what it has to remember for the checks.
+struct Caller {
+    dice: Dice,
+    orders: u64,
+    prompts: Vec<SentPrompt>,
+}
+
+/// An order that sends a prompt, also one to send an offered prompt.
+struct SentPrompt {
+    order: u64,
+    text: String,
+    is_now: bool,
+    /// How many events there were.
+    at: usize,
+}
+
+impl Caller {
+    fn one_order(&mut self, world: &World) -> SessionOrder {
+        let dice = &mut self.dice;
+        match dice.roll(13) {
+            0..=3 => {
+                let busy = [WhenBusy::Queue, WhenBusy::Steer, WhenBusy::Now, WhenBusy::Refuse];
+                prompt(&format!("prompt {}", self.orders), busy[dice.roll(4) as usize])
+            }
+            4 => SessionOrder::Dequeue { prompt: None },
+            5 => SessionOrder::Interrupt,
+            6 => {
+                let verdicts =
+                    [ApprovalVerdict::Allow { input: None }, ApprovalVerdict::Deny { message: None }];
+                SessionOrder::Decide { approval: None, verdict: verdicts[dice.roll(2) as usize].clone() }
+            }
+            7 => {
+                let offered = world.run.snapshot().map(|it| it.offered).unwrap_or_default();
+                // Not always one that exists.
+                let id = offered.get(dice.roll(3) as usize).map_or_else(|| "p1".into(), |it| it.id.clone());
+                SessionOrder::SendOffered { prompt: id }
+            }
+            8 => {
+                let modes = [ControlMode::AgentLed, ControlMode::HumanLed, ControlMode::Delegated];
+                SessionOrder::SetControl { mode: modes[dice.roll(3) as usize] }
+            }
+            9 => SessionOrder::SetOption { option: "model".to_owned(), value: "m".to_owned() },
+            10 if dice.roll(8) == 0 => SessionOrder::Stop,
+            10 => SessionOrder::Compact,
+            11 => prompt(&format!("prompt {}", self.orders), WhenBusy::Steer),
+            _ => SessionOrder::Reply { question: None, answers: vec!["yes".to_owned()] },
         }
-        4 => SessionOrder::Dequeue { prompt: None },
-        5 => SessionOrder::Interrupt,
-        6 => {
-            let verdicts = [ApprovalVerdict::Allow { input: None }, ApprovalVerdict::Deny { message: None }];
-            SessionOrder::Decide { approval: None, verdict: verdicts[dice.roll(2) as usize].clone() }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others send no prompt")]
+    fn order(&mut self, world: &mut World) {
+        self.orders += 1;
+        let what = self.one_order(world);
+        let text = match &what {
+            SessionOrder::Prompt { text, .. } => Some(text.clone()),
+            SessionOrder::SendOffered { prompt } => {
+                let offered = world.run.snapshot().map(|it| it.offered).unwrap_or_default();
+                offered.into_iter().find(|it| it.id == *prompt).map(|it| it.text)
+            }
+            _ => None,
+        };
+        let is_now = matches!(&what, SessionOrder::Prompt { when_busy: WhenBusy::Now, .. });
+        let (order, at) = (self.orders, world.events.len());
+        self.prompts.extend(text.map(|text| SentPrompt { order, text, is_now, at }));
+        world.order(order, what);
+    }
+
+    /// Gives one input that fits more often than not, so that sessions get somewhere.
+    fn one_input(&mut self, world: &mut World) {
+        let dice = &mut self.dice;
+        match dice.roll(25) {
+            0..=5 => self.order(world),
+            6 | 7 => drop(world.says(&done(3 + dice.roll(6)))),
+            8 => drop(world.says(SHELL)),
+            9 => drop(world.says(TAKEN_BACK)),
+            10 => drop(world.says(&says("text"))),
+            11 => drop(world.give(RunInput::Synced(SyncId(dice.roll(6))))),
+            12 => drop(
+                world
+                    .says(&format!(r#"{{"id":{},"result":{{"stopReason":"cancelled"}}}}"#, 3 + dice.roll(5))),
+            ),
+            13 => {
+                let planned = world.planned();
+                next_process(world, |plan| plan.prompt = planned);
+            }
+            14 => introduce(world, dice),
+            15 if dice.roll(4) == 0 => drop(world.exits(0).swept()),
+            16 if dice.roll(6) == 0 => drop(world.give(RunInput::Exited(Exit::Code(1)))),
+            19 => drop(world.give(RunInput::Files(Vec::new()))),
+            17 => drop(world.give(RunInput::Spawned { pid: 9, containment: "test" })),
+            18 if dice.roll(6) == 0 => drop(world.give(RunInput::StdoutClosed)),
+            20 | 21 => {
+                let id = 3 + dice.roll(6);
+                world.says(&format!(r#"{{"id":{id},"result":{{"outcome":"injected"}}}}"#));
+            }
+            22 => {
+                let id = 3 + dice.roll(6);
+                world.says(&format!(r#"{{"id":{id},"error":{{"code":-32603,"message":"no"}}}}"#));
+            }
+            23 if dice.roll(6) == 0 => drop(world.killed(9).swept()),
+            _ => drop(world.wait(dice.roll(20_000))),
         }
-        7 => SessionOrder::SendOffered { prompt: format!("p{}", dice.roll(40)).as_str().into() },
-        8 => SessionOrder::SetControl {
-            mode: [ControlMode::AgentLed, ControlMode::HumanLed][dice.roll(2) as usize],
-        },
-        9 => SessionOrder::SetOption { option: "model".to_owned(), value: "m".to_owned() },
-        10 if dice.roll(8) == 0 => SessionOrder::Stop,
-        10 => SessionOrder::Compact,
-        _ => SessionOrder::Reply { question: None, answers: vec!["yes".to_owned()] },
     }
 }
 
-/// Gives one input that fits more often than not, so that sessions get somewhere.
-fn one_input(world: &mut World, dice: &mut Dice, orders: &mut u64) {
-    match dice.roll(21) {
-        0..=5 => {
-            *orders += 1;
-            let order = one_order(dice);
-            world.order(*orders, order);
-        }
-        6 | 7 => drop(world.says(&done(3 + dice.roll(4)))),
-        8 => drop(world.says(SHELL)),
-        9 => drop(world.says(TAKEN_BACK)),
-        10 => drop(world.says(&says("text"))),
-        11 => drop(world.give(RunInput::Synced(SyncId(dice.roll(6))))),
-        12 => drop(
-            world.says(&format!(r#"{{"id":{},"result":{{"stopReason":"cancelled"}}}}"#, 3 + dice.roll(3))),
-        ),
-        13 => next_process(world, |_| {}),
-        14 => drop(world.says(HELLO).says(SESSION)),
-        15 if dice.roll(4) == 0 => drop(world.exits(0).swept()),
-        16 if dice.roll(6) == 0 => drop(world.give(RunInput::Exited(Exit::Code(1)))),
-        19 => drop(world.give(RunInput::Files(Vec::new()))),
-        17 => drop(world.give(RunInput::Spawned { pid: 9, containment: "test" })),
-        18 if dice.roll(6) == 0 => drop(world.give(RunInput::StdoutClosed)),
-        _ => drop(world.wait(dice.roll(20_000))),
-    }
+/// Introduces the agent: one that takes steers, one that fetches them, or one that cannot be steered.
+fn introduce(world: &mut World, dice: &mut Dice) {
+    let fetches = r#"{"id":1,"result":{"protocolVersion":1,"agentInfo":{"name":"qwen-code"}}}"#;
+    world.says([HELLO, STEERABLE, STEERABLE, fetches][dice.roll(4) as usize]).says(SESSION);
 }
 
 /// The announced state is the computed one whenever an input is handled.
@@ -114,6 +176,82 @@ fn check(world: &World, orders: u64, seed: u64) {
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "seed {seed}: gapless");
 }
 
+/// A turn as its events have it.
+struct SeenTurn<'a> {
+    /// Its prompt.
+    text: &'a str,
+    /// The places of its events.
+    from: usize,
+    to: usize,
+    outcome: Outcome,
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "only turns and their prompts are looked at")]
+fn turns(world: &World) -> BTreeMap<u32, SeenTurn<'_>> {
+    let mut turns = BTreeMap::new();
+    for (place, event) in world.events.iter().enumerate() {
+        let Some(turn) = event.turn else { continue };
+        match &event.kind {
+            Kind::TurnStarted(_) => {
+                let seen = SeenTurn { text: "", from: place, to: place, outcome: Outcome::Completed };
+                turns.insert(turn, seen);
+            }
+            Kind::UserMessage(message) => {
+                // The first one: steers follow.
+                turns.entry(turn).and_modify(|it| {
+                    if it.text.is_empty() {
+                        it.text = &message.text;
+                    }
+                });
+            }
+            Kind::TurnEnded(ended) => {
+                turns.entry(turn).and_modify(|it| (it.to, it.outcome) = (place, ended.outcome));
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+/// Checks the receipts of prompts, and that nothing was sent by itself.
+fn check_prompts(world: &World, caller: &Caller, seed: u64) {
+    let (log, turns) = (world.log(), turns(world));
+    for SentPrompt { order, text, .. } in &caller.prompts {
+        let begun = turns.iter().find(|(turn, _)| log.contains(&format!("!answer({order}, started:{turn})")));
+        if let Some((turn, seen)) = begun {
+            assert_eq!(seen.text, text, "seed {seed}: order {order} has the receipt of turn {turn}: {log}");
+        }
+    }
+    let mut begun = BTreeMap::<&str, u32>::new();
+    for (turn, seen) in &turns {
+        let Some(sent) = caller.prompts.iter().rev().find(|it| it.text == seen.text && it.at <= seen.from)
+        else {
+            continue;
+        };
+        // Text that an agent prints outside of a prompt is a turn, too, and may begin with a steer that it reads late.
+        let left_queue = |event: &Event| matches!(&event.kind, Kind::PromptRemoved(it) if it.reason == PromptRemoval::Sent);
+        if !world.events[seen.from.saturating_sub(2)..seen.from].iter().any(left_queue) {
+            continue;
+        }
+        assert_eq!(
+            begun.insert(seen.text, *turn),
+            None,
+            "seed {seed}: `{}` was sent twice: {log}",
+            seen.text
+        );
+        let broken = turns.values().filter(|it| it.outcome != Outcome::Completed);
+        for broken in broken.filter(|it| it.to > sent.at && it.to < seen.from) {
+            // A prompt for now means to end the turn, and lets the queue be.
+            let begins =
+                |text: &str| turns.values().find(|it| it.text == text).map_or(usize::MAX, |it| it.from);
+            let for_now = |it: &SentPrompt| it.is_now && it.at <= broken.to && begins(&it.text) > broken.to;
+            assert!(caller.prompts.iter().any(for_now), "seed {seed}: turn {turn} was sent by itself: {log}");
+        }
+        let lost = format!("!answer({}, refused: the agent's process ended", sent.order);
+        assert!(!log.contains(&lost), "seed {seed}: a lost steer was sent by itself: {log}");
+    }
+}
+
 /// The number of sessions; fewer if the test is repeated for every mutant of the code.
 fn seeds() -> u64 {
     option_env!("BOWLINE_RANDOM_RUNS").and_then(|runs| runs.parse().ok()).unwrap_or(60_000) / 4
@@ -123,29 +261,40 @@ fn seeds() -> u64 {
 fn everything_that_begins_in_a_live_session_ends_once() {
     let mut seen = BTreeMap::<&str, u64>::new();
     for seed in 1..=seeds() {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut caller = Caller { dice, orders: 0, prompts: Vec::new() };
+        let dice = &mut caller.dice;
         let mut world = World::live(|plan, live| {
             live.prompt = dice.roll(2) == 0;
             live.idle = (dice.roll(2) == 0).then_some(Millis(9_000));
             plan.files = dice.roll(2) == 0;
             plan.attempts[0].limits.total = (dice.roll(2) == 0).then_some(Millis(100_000));
         });
-        let mut orders = 0;
         world.give(RunInput::Begin);
         if dice.roll(4) > 0 {
             world.give(RunInput::Spawned { pid: 7, containment: "test" });
-            world.says(HELLO).says(SESSION);
+            introduce(&mut world, dice);
         }
         for _ in 0..dice.roll(60) {
-            one_input(&mut world, &mut dice, &mut orders);
+            caller.one_input(&mut world);
             check_state(&world, seed);
         }
         world.command(RunCommand::Cancel);
         world.wait(3_600_000);
-        check(&world, orders, seed);
-        for part in
-            ["prompt_removed:returned", "prompt_removed:sent", "!plan", "notice:idle", "interrupt_ignored"]
-        {
+        check(&world, caller.orders, seed);
+        check_prompts(&world, &caller, seed);
+        for part in [
+            "prompt_removed:returned",
+            "prompt_removed:sent",
+            "!plan",
+            "notice:idle",
+            "interrupt_ignored",
+            "refused: the agent's process ended",
+            "refused: the turn ended before",
+            "refused: the agent did not acknowledge it within 15 s",
+            "steered:",
+            "held:",
+        ] {
             *seen.entry(part).or_default() += u64::from(world.log().contains(part));
         }
     }

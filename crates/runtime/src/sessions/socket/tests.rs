@@ -152,7 +152,7 @@ async fn orders_are_answered_in_any_order_and_arrive_in_theirs() {
     let second_order = runner.next_order().await;
     second_order.reply.send(Err(OrderRefused::TurnOver)).unwrap();
     assert!(matches!(within(second).await.unwrap(), Err(OrderError::Refused(OrderRefused::TurnOver))));
-    let receipt = Receipt::Queued { prompt: PromptId::from("p1"), ahead: 2 };
+    let receipt = Receipt::Queued { prompt: PromptId::from("p1"), ahead: 2, held: false };
     first_order.reply.send(Ok(receipt.clone())).unwrap();
     assert_eq!(within(first).await.unwrap().unwrap(), receipt);
 }
