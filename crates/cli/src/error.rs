@@ -197,6 +197,11 @@ impl From<bowline::Error> for CommandError {
                         "a live session begins a new conversation: `bowline start --resume {session}`"
                     ))
             }
+            bowline::Error::NotResumable { gap: ResumeGap::McpServers { .. }, .. } => {
+                Self::new(fault, message)
+                    .hint("name them again with `--mcp-config FILE`")
+                    .hint("a FILE with `{\"mcpServers\": {}}` goes on without them")
+            }
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
                 let hint = error.hint();

@@ -149,12 +149,14 @@ fn in_arguments(args: &[String]) -> Vec<&str> {
     named.collect()
 }
 
-/// `https://user:VALUE@host/?key=VALUE`.
+/// `https://user:VALUE@host/?key=VALUE` and `https://VALUE@host`.
 fn in_address(url: &str) -> Vec<&str> {
     let address = url.split_once('?').map_or(url, |(address, _)| address);
     let host = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or_default();
-    let password = host.rsplit_once('@').and_then(|(user, _)| user.split_once(':')).map(|(_, word)| word);
-    password.into_iter().chain(in_query(url)).collect()
+    // A user name without a password is often a token, as in addresses of variables.
+    let user =
+        host.rsplit_once('@').map(|(user, _)| user.split_once(':').map_or(user, |(_, password)| password));
+    user.into_iter().chain(in_query(url)).collect()
 }
 
 /// Returns the parameters of an address that are called a key, a token or a password: `?key=VALUE`.
@@ -207,6 +209,7 @@ mod tests {
             http("https://me:12345678@host/mcp?page=12345677&access_token=12345679#key=1"),
             &["12345678", "12345679"],
         );
+        check(http("https://12345678@host/mcp"), &["12345678"]);
         check(http("https://host:12345678/key=12345678"), &[]);
     }
 }

@@ -249,12 +249,28 @@ pub enum ResumeGap {
     /// The agent reported no session id of its own.
     #[error("the agent reported no session id of its own")]
     NoNativeSession,
+    /// It had MCP servers of which not everything is on disk, and the task names none. [`Task::mcp_server`](crate::Task::mcp_server)
+    /// names them, [`Task::only_named_mcp_servers`](crate::Task::only_named_mcp_servers) goes on without them.
+    #[error(
+        "its MCP {} {} to be named again: arguments, addresses, headers and values of variables are not kept",
+        if names.len() == 1 { "server" } else { "servers" },
+        listed_servers(names)
+    )]
+    McpServers {
+        /// Their names.
+        names: Vec<String>,
+    },
     /// Another provider ran it.
     #[error("it is a session of {provider}")]
     OtherProvider {
         /// The provider.
         provider: String,
     },
+}
+
+fn listed_servers(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!("{} {}", quoted.join(", "), if names.len() == 1 { "has" } else { "have" })
 }
 
 fn in_use(pid: Option<u32>) -> String {

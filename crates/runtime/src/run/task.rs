@@ -72,6 +72,8 @@ pub struct Task {
     pub(crate) unrestricted: Option<Unrestricted>,
     /// Whether the caller chose the permission mode.
     pub(crate) mode_chosen: bool,
+    /// Whether the caller chose the MCP servers, so that a resume takes over none.
+    pub(crate) servers_chosen: bool,
     pub(crate) stream_fallback: Option<StreamFallback>,
     pub(crate) journal: JournalChoice,
     pub(crate) quota: Option<u64>,
@@ -143,6 +145,7 @@ impl Task {
             agent_args: Vec::new(),
             unrestricted: None,
             mode_chosen: false,
+            servers_chosen: false,
             stream_fallback: None,
             journal,
             quota: None,
@@ -281,9 +284,16 @@ impl Task {
         self
     }
 
-    /// Gives the agent an MCP server.
+    /// Gives the agent an MCP server. A task that resumes a session and names servers does not take over those of the session.
     pub fn mcp_server(mut self, name: impl Into<String>, server: McpServer) -> Self {
         self.request.mcp_servers.insert(name.into(), server);
+        self.servers_chosen = true;
+        self
+    }
+
+    /// Gives the agent no MCP servers but those that this task names, also if the session that it resumes had others.
+    pub fn only_named_mcp_servers(mut self) -> Self {
+        self.servers_chosen = true;
         self
     }
 

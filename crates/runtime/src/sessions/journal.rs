@@ -38,7 +38,7 @@ pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, IndexRecord};
 pub(crate) use lock::Lock;
 pub use mask::Mask;
-pub use meta::{Abort, META_FORMAT, Program, ResumeOptions, Runner, SessionMeta, update_meta};
+pub use meta::{Abort, KeptServer, META_FORMAT, Program, ResumeOptions, Runner, SessionMeta, update_meta};
 pub use reader::Reader;
 pub use repair::{Repaired, repair};
 pub(crate) use repair::{native_session, repair_leaving};

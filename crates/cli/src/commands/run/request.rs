@@ -74,6 +74,8 @@ impl RequestArgs {
         for (name, server) in mcp::servers(&self.mcp_config)? {
             task = task.mcp_server(name, server);
         }
+        // A file without servers: a resume goes on without those of the session.
+        task = when(task, !self.mcp_config.is_empty(), Task::only_named_mcp_servers);
         Ok(task)
     }
 

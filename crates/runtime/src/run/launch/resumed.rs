@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{McpServer, PermissionMode, Resume, SessionId};
+use bowline_protocol::{PermissionMode, Resume, SessionId};
 
 use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{JournalChoice, Task};
-use crate::sessions::journal::{self, Home, JournalError, ResumeOptions, SessionMeta};
+use crate::sessions::journal::{self, Home, JournalError, KeptServer, ResumeOptions, SessionMeta};
 use crate::sessions::registry;
 
 /// Cleans up after a killed runner of the session that a task resumes, before another runner takes it.
@@ -45,7 +45,7 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         None => journal::native_session(&dir).map_err(unread)?,
     };
     if let Some(options) = &meta.resume {
-        take_over(task, options);
+        take_over(task, options).map_err(gap)?;
     }
     let Some(native) = native else {
         // A live session may have prompts that wait, also if its runner was killed before the agent opened a session of its own.
@@ -82,31 +82,15 @@ pub(super) fn options_of(task: &Task) -> ResumeOptions {
         mcp_servers: request
             .mcp_servers
             .iter()
-            .map(|(name, it)| (name.clone(), without_values(it)))
+            .map(|(name, it)| (name.clone(), KeptServer::of(it)))
             .collect(),
         variables: request.env.keys().cloned().collect(),
     }
 }
 
-/// Returns a server with the names of its variables and headers, and without their values.
-fn without_values(server: &McpServer) -> McpServer {
-    let names = |pairs: &BTreeMap<String, String>| -> BTreeMap<String, String> {
-        pairs.keys().map(|name| (name.clone(), String::new())).collect()
-    };
-    match server {
-        McpServer::Stdio { command, args, env } => {
-            McpServer::Stdio { command: command.clone(), args: args.clone(), env: names(env) }
-        }
-        McpServer::Http { url, headers } => McpServer::Http { url: url.clone(), headers: names(headers) },
-    }
-}
-
 /// Takes over the options of the earlier stint that the caller left open. Values of variables come from the caller's environment.
-fn take_over(task: &mut Task, options: &ResumeOptions) {
+fn take_over(task: &mut Task, options: &ResumeOptions) -> Result<(), ResumeGap> {
     let variables: BTreeMap<String, String> = task.variables().texts().collect();
-    let filled = |pairs: &BTreeMap<String, String>| -> Option<BTreeMap<String, String>> {
-        pairs.keys().map(|name| Some((name.clone(), variables.get(name)?.clone()))).collect()
-    };
     for name in &options.variables {
         if task.request.env.contains_key(name) {
             continue;
@@ -139,32 +123,18 @@ fn take_over(task: &mut Task, options: &ResumeOptions) {
     if request.add_dirs.is_empty() {
         request.add_dirs.clone_from(&options.add_dirs);
     }
-    if !request.mcp_servers.is_empty() {
-        return;
+    if task.servers_chosen {
+        return Ok(());
     }
-    for (name, server) in &options.mcp_servers {
-        let server = match server {
-            McpServer::Stdio { command, args, env } => {
-                filled(env).map(|env| McpServer::Stdio { command: command.clone(), args: args.clone(), env })
-            }
-            McpServer::Http { url, headers } if headers.is_empty() => Some(server_of(url)),
-            // Headers are no variables: their values cannot be found again.
-            McpServer::Http { .. } => None,
-        };
-        match server {
+    let mut missing = Vec::new();
+    for (name, kept) in &options.mcp_servers {
+        match kept.server(|name| variables.get(name).cloned()) {
             Some(server) => drop(task.request.mcp_servers.insert(name.clone(), server)),
-            None => warn(
-                task,
-                format!(
-                    "the MCP server `{name}` is left out: its variables or headers are not known any more"
-                ),
-            ),
+            None => missing.push(name.clone()),
         }
     }
-}
-
-fn server_of(url: &str) -> McpServer {
-    McpServer::Http { url: url.to_owned(), headers: BTreeMap::new() }
+    // Without its tools the agent would do something else than before, so this is no warning.
+    if missing.is_empty() { Ok(()) } else { Err(ResumeGap::McpServers { names: missing }) }
 }
 
 fn warn(task: &mut Task, text: String) {

@@ -159,12 +159,63 @@ pub struct ResumeOptions {
     /// Further directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_dirs: Vec<String>,
-    /// MCP servers, with empty values in the place of their variables and headers.
+    /// MCP servers, as far as they are kept.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub mcp_servers: BTreeMap<String, McpServer>,
+    pub mcp_servers: BTreeMap<String, KeptServer>,
     /// The names of the variables that the caller set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
+}
+
+/// An MCP server of a session, as far as it is on disk. Arguments, headers and most addresses are not: they may be secrets, and
+/// nothing shows which of them are. Without `program` and `address`, a resume has to name the server again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptServer {
+    /// The program of a server that has no arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// The names of the variables that the program gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+    /// The address of a server without headers, if it is a host and one of the usual paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+impl KeptServer {
+    /// Returns the part of a server that may be on disk.
+    pub(crate) fn of(server: &McpServer) -> Self {
+        match server {
+            McpServer::Stdio { command, args, env } => {
+                let program = args.is_empty().then(|| command.clone());
+                let variables = if program.is_some() { env.keys().cloned().collect() } else { Vec::new() };
+                Self { program, variables, address: None }
+            }
+            McpServer::Http { url, headers } => {
+                let address = Some(url.clone()).filter(|url| headers.is_empty() && is_plain(url));
+                Self { address, ..Self::default() }
+            }
+        }
+    }
+
+    /// Returns the server again, with the values of its variables. `None` if a part of it is not known.
+    pub(crate) fn server(&self, value: impl Fn(&str) -> Option<String>) -> Option<McpServer> {
+        if let Some(url) = &self.address {
+            return Some(McpServer::Http { url: url.clone(), headers: BTreeMap::new() });
+        }
+        let command = self.program.clone()?;
+        let env: Option<_> = self.variables.iter().map(|name| Some((name.clone(), value(name)?))).collect();
+        Some(McpServer::Stdio { command, args: Vec::new(), env: env? })
+    }
+}
+
+/// Returns whether an address is a host and a usual path. Other paths may be secrets as well: some services issue addresses such as
+/// `https://host/s/TOKEN/mcp`.
+fn is_plain(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let Some(rest) = rest.filter(|rest| !rest.contains(['@', '?', '#', '\\'])) else { return false };
+    let path = rest.find('/').map_or("", |at| &rest[at..]);
+    matches!(path, "" | "/" | "/mcp" | "/mcp/" | "/sse")
 }
 
 /// The identity of a program's file, to detect that it was replaced.
