@@ -1,7 +1,9 @@
 //! The decision on an approval: one function of the permission mode, the sort of action, and the files that it names.
 //!
 //! Every request of every agent is decided here, so a rule holds for all of them alike. Not here: the words in which a protocol
-//! sends the decision, which are the dialect's.
+//! sends the decision, which are the dialect's, and links, which only the caller can follow ([`RealPlace`]).
+//!
+//! A decision holds for the moment at which it is taken: an agent that may write can replace a directory by a link afterwards.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -18,18 +20,34 @@ pub struct ModeDecision {
     pub notice: Option<&'static str>,
 }
 
+/// Whether the files of a request really lie in the project or in a directory that the user added, after all symbolic links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RealPlace {
+    /// Links were not followed, because the decision does not depend on them ([`depends_on_links`]).
+    NotLookedUp,
+    /// All of them do.
+    Inside,
+    /// At least one does not, or its place could not be found out.
+    Outside,
+}
+
+/// Returns whether the decision on a request depends on where symbolic links lead: by its text, it would be allowed for its place.
+pub fn depends_on_links(request: &DecisionRequest, talk: &Conversation) -> bool {
+    talk.permission == PermissionMode::Edit && is_edit(request) && is_within(request, talk)
+}
+
 /// Decides a request by the permission mode of its conversation. No person is asked.
-pub fn decide_by_mode(request: &DecisionRequest, talk: &Conversation) -> ModeDecision {
+pub fn decide_by_mode(request: &DecisionRequest, talk: &Conversation, place: RealPlace) -> ModeDecision {
     // Thinking is `Other` with a low risk. An action of an unknown sort has a higher one.
     let reads = request.risk == Risk::Low
         && matches!(request.category, ApprovalCategory::Read | ApprovalCategory::Other);
-    // A deletion has a high risk.
-    let edits = request.category == ApprovalCategory::Edit && request.risk != Risk::High;
-    let outside = if edits { reason_outside(request, talk) } else { None };
+    let edits = is_edit(request);
+    let outside = if edits { reason_outside(request, talk, place) } else { None };
     let allowed = match talk.permission {
         PermissionMode::Read => reads,
         PermissionMode::Ask => false,
-        PermissionMode::Edit => reads || (edits && is_within(request, talk)),
+        // Both: an agent may shorten `link/..` in a path as text, or leave that to the kernel.
+        PermissionMode::Edit => reads || (edits && is_within(request, talk) && place == RealPlace::Inside),
         PermissionMode::Yolo => true,
     };
     let (once, always) = (ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowForSession);
@@ -63,15 +81,25 @@ pub fn is_offered(request: &DecisionRequest, answer: &ApprovalAnswer) -> bool {
     }
 }
 
+/// Returns whether a request is an edit. A deletion has a high risk, and is none.
+fn is_edit(request: &DecisionRequest) -> bool {
+    request.category == ApprovalCategory::Edit && request.risk != Risk::High
+}
+
 /// Returns why an edit is not known to be inside the project. `None` if it is, or if the protocol does not name files.
-fn reason_outside(request: &DecisionRequest, talk: &Conversation) -> Option<&'static str> {
+fn reason_outside(request: &DecisionRequest, talk: &Conversation, place: RealPlace) -> Option<&'static str> {
     let paths = request.paths.as_ref()?;
     if paths.is_empty() {
         return Some(
             "an edit was refused: the agent named no files (`locations`), so it is not known whether they are in the project",
         );
     }
-    (!is_within(request, talk)).then_some("an edit was refused: it names files outside of the project")
+    if !is_within(request, talk) {
+        return Some("an edit was refused: it names files outside of the project");
+    }
+    (place == RealPlace::Outside).then_some(
+        "an edit was refused: a symbolic link leads to a file outside of the project, or its place is not known",
+    )
 }
 
 /// Returns whether a request names files, and all of them lie in the project or in a directory that the user added.
@@ -79,12 +107,14 @@ fn is_within(request: &DecisionRequest, talk: &Conversation) -> bool {
     let cwd = Path::new(&talk.cwd);
     let is_below = |path: &String| {
         let path = settled(&cwd.join(path));
-        std::iter::once(&talk.cwd).chain(&talk.add_dirs).any(|dir| path.starts_with(settled(Path::new(dir))))
+        // Every path starts with an empty one, but a directory that is not known contains nothing.
+        let mut dirs = std::iter::once(&talk.cwd).chain(&talk.add_dirs).filter(|dir| !dir.is_empty());
+        dirs.any(|dir| path.starts_with(settled(Path::new(dir))))
     };
     request.paths.as_ref().is_some_and(|paths| !paths.is_empty() && paths.iter().all(is_below))
 }
 
-/// Writes a path without `.` and `..`. Links are not followed: nothing is looked up here.
+/// Writes a path without `.` and `..`. Nothing is looked up here, so links are not followed: see [`RealPlace`].
 fn settled(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, part| {
         match part {

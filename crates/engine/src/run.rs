@@ -20,6 +20,7 @@
 
 mod decisions;
 mod end;
+mod host;
 mod ladder;
 mod life;
 mod orders;
@@ -49,6 +50,7 @@ use crate::budget::{BudgetGuard, SpendSum};
 use crate::fallback::StreamRule;
 use crate::footprint::Footprint;
 use decisions::Approvals;
+pub use host::{HostResult, HostWork, HostWorkId, ResolvedPaths};
 use ladder::{LadderStep, StopCause, StopLadder};
 pub(crate) use life::LifeReport;
 use life::LifeState;
@@ -57,8 +59,9 @@ use state::RunState;
 pub use values::{
     Approver, AttemptPlan, Lifetime, Now, Numbering, OrderId, ReplanResult, ResumeTarget, RunAction,
     RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep, SpawnFailure, StopSignal, Survivor,
-    SweepResult, SyncId, Watchdog,
+    SweepResult, SyncId,
 };
+pub use watch::Watchdog;
 use watch::Watchdogs;
 
 /// How long the pipes are read after the program has exited, because a descendant may still write.
@@ -106,6 +109,8 @@ pub struct Run {
     ids: RequestIds,
     /// The last sync that was asked for.
     syncs: SyncId,
+    /// The last piece of work that the host was given. Counted over all processes, so that a late result meets no later work.
+    host_works: HostWorkId,
 }
 
 /// The phase of a run.
@@ -192,6 +197,7 @@ impl Run {
             life: LifeState::default(),
             ids,
             syncs: SyncId::default(),
+            host_works: HostWorkId::default(),
         }
     }
 
@@ -271,6 +277,7 @@ impl Run {
                 }
             }
             RunInput::Synced(sync) => self.synced(sync, now, step),
+            RunInput::Host(work, result) => self.host_done(work, result, now, step),
             RunInput::Remark(notice) => self.emit(Kind::Notice(notice), now, step),
             RunInput::Timer => self.timer(now, step),
         }

@@ -235,7 +235,8 @@ impl Session {
             | RunInput::Files(_)
             | RunInput::Replanned(_)
             | RunInput::Overdue(_)
-            | RunInput::Synced(_) => {
+            | RunInput::Synced(_)
+            | RunInput::Host(..) => {
                 if self.parts().1.has_process() {
                     self.run.handle(input, now, step);
                 }

@@ -6,5 +6,6 @@ pub(crate) mod container;
 pub(crate) mod host;
 pub(crate) mod output;
 pub mod project;
+pub(crate) mod real_path;
 pub(crate) mod suggest;
 pub(crate) mod surroundings;

@@ -120,3 +120,50 @@ fn a_session_that_still_runs_is_not_resumed() {
     run.signal(Signal::INT);
     run.end().exits(130);
 }
+
+/// An agent that asks to edit the file that its prompt names, and edits it if that is allowed.
+const EDITOR: &str = r#"
+while read -r line; do
+  case "$line" in
+    *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}' ;;
+    *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"sh-1"}}' ;;
+    *'"method":"session/prompt"'*)
+      file="$PWD/$(printf '%s' "$line" | sed 's/.*edit <\([^>]*\)>.*/\1/')"
+      echo '{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"sh-1","toolCall":{"toolCallId":"t1","title":"Edit","kind":"edit","locations":[{"path":"'"$file"'"}]},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}}' ;;
+    *'"optionId":"yes"'*) echo edited >"$file"; echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+    *'"optionId":"no"'*) echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn an_edit_through_a_link_out_of_the_project_is_refused() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    let agent = world.script("work/agent.sh", EDITOR);
+    let provider = format!("acp:{}", agent.display());
+    std::fs::create_dir_all(world.path("outside")).expect("created");
+    std::fs::create_dir_all(world.path("work/sub")).expect("created");
+    symlink("../outside", world.path("work/out")).expect("linked");
+    symlink("../outside/new.txt", world.path("work/dangling.txt")).expect("linked");
+    symlink("sub", world.path("work/inner")).expect("linked");
+    let run = |file: &str| {
+        let prompt = format!("edit <{file}>");
+        let args = ["run", "--provider", &provider, "--permission", "edit", "--output", "jsonl", &prompt];
+        world.bowline(&args).end()
+    };
+    // The second file does not exist before the edit; the link to it does.
+    for (file, outside) in [("out/a.txt", "outside/a.txt"), ("dangling.txt", "outside/new.txt")] {
+        let ended = run(file);
+        assert!(
+            ended.stdout.contains("a symbolic link leads to a file outside of the project"),
+            "{}",
+            ended.stdout
+        );
+        assert!(!world.path(outside).exists(), "{file}");
+    }
+    for (file, real) in [("plain.txt", "work/plain.txt"), ("inner/b.txt", "work/sub/b.txt")] {
+        run(file).exits(0);
+        assert!(world.path(real).exists(), "{file}");
+    }
+}

@@ -46,7 +46,7 @@ fn a_mode_allows_what_its_name_says() {
     ] {
         let modes = [PermissionMode::Read, PermissionMode::Ask, PermissionMode::Edit, PermissionMode::Yolo];
         for (mode, allowed) in modes.into_iter().zip(allowed) {
-            let decision = decide_by_mode(&request(category, risk, paths), &talk(mode));
+            let decision = decide_by_mode(&request(category, risk, paths), &talk(mode), RealPlace::Inside);
             let expected = if allowed { ApprovalAnswer::AllowOnce } else { ApprovalAnswer::DENY };
             assert_eq!(decision.answer, expected, "{category:?} {risk:?} {paths:?} {mode:?}");
         }
@@ -70,12 +70,64 @@ fn an_edit_is_allowed_in_the_project_only_and_a_refusal_is_explained() {
     ];
     for (paths, why) in table {
         let request = request(Edit, Med, Some(paths));
-        let decision = decide_by_mode(&request, &talk(PermissionMode::Edit));
+        let decision = decide_by_mode(&request, &talk(PermissionMode::Edit), RealPlace::Inside);
         assert_eq!(decision.answer == ApprovalAnswer::AllowOnce, why.is_none(), "{paths:?}");
         assert_eq!(decision.notice.map(|text| text.starts_with(why.unwrap_or("?"))), why.map(|_| true));
         // The other modes explain themselves.
         for mode in [PermissionMode::Read, PermissionMode::Ask, PermissionMode::Yolo] {
-            assert_eq!(decide_by_mode(&request, &talk(mode)).notice, None, "{mode:?} {paths:?}");
+            assert_eq!(
+                decide_by_mode(&request, &talk(mode), RealPlace::Inside).notice,
+                None,
+                "{mode:?} {paths:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_a_known_directory_nothing_is_inside() {
+    let nowhere = Conversation { cwd: String::new(), ..talk(PermissionMode::Edit) };
+    for path in ["/etc/passwd", "a.rs"] {
+        let decision = decide_by_mode(&request(Edit, Med, Some(&[path])), &nowhere, RealPlace::Inside);
+        assert_eq!(decision.answer, ApprovalAnswer::DENY, "{path}");
+    }
+}
+
+#[test]
+fn an_edit_whose_links_lead_out_of_the_project_is_refused() {
+    let inside: Option<&[&str]> = Some(&["/src/boat/hull.rs"]);
+    let decided = |mode, place| decide_by_mode(&request(Edit, Med, inside), &talk(mode), place);
+    let edit = PermissionMode::Edit;
+    assert_eq!(decided(edit, RealPlace::Inside).answer, ApprovalAnswer::AllowOnce);
+    // Without a look at the links, nothing is allowed for its place.
+    for place in [RealPlace::Outside, RealPlace::NotLookedUp] {
+        assert_eq!(decided(edit, place).answer, ApprovalAnswer::DENY, "{place:?}");
+    }
+    assert!(decided(edit, RealPlace::Outside).notice.is_some_and(|text| text.contains("symbolic link")));
+    // The place is nothing to the modes that go by the sort of action alone.
+    assert_eq!(decided(PermissionMode::Yolo, RealPlace::Outside).answer, ApprovalAnswer::AllowOnce);
+    assert_eq!(decided(PermissionMode::Ask, RealPlace::Inside).answer, ApprovalAnswer::DENY);
+}
+
+#[test]
+fn links_matter_only_for_edits_that_a_mode_allows_for_their_place() {
+    let table: [(ApprovalCategory, Risk, Option<&[&str]>, bool); 6] = [
+        (Edit, Med, Some(&["/src/boat/a.rs", "b.rs"]), true),
+        (Edit, Med, Some(&["/etc/passwd"]), false),
+        (Edit, Med, Some(&[]), false),
+        (Edit, Med, None, false),
+        (Edit, High, Some(&["a.rs"]), false),
+        (Read, Low, Some(&["a.rs"]), false),
+    ];
+    for (category, risk, paths, depends) in table {
+        let request = request(category, risk, paths);
+        assert_eq!(
+            depends_on_links(&request, &talk(PermissionMode::Edit)),
+            depends,
+            "{category:?} {paths:?}"
+        );
+        for mode in [PermissionMode::Read, PermissionMode::Ask, PermissionMode::Yolo] {
+            assert!(!depends_on_links(&request, &talk(mode)), "{mode:?} {category:?} {paths:?}");
         }
     }
 }
@@ -84,7 +136,7 @@ fn an_edit_is_allowed_in_the_project_only_and_a_refusal_is_explained() {
 fn always_is_chosen_only_where_everything_is_allowed_and_nothing_else_is_offered() {
     let offered = |offers: &[OptionEffect], mode| {
         let request = DecisionRequest { offers: offers.to_vec(), ..request(Read, Low, None) };
-        decide_by_mode(&request, &talk(mode)).answer
+        decide_by_mode(&request, &talk(mode), RealPlace::NotLookedUp).answer
     };
     for (offers, read, yolo) in [
         (&[][..], ApprovalAnswer::AllowOnce, ApprovalAnswer::AllowOnce),

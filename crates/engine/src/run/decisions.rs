@@ -1,7 +1,8 @@
 //! Requests of the agent on their way to a decision: decided, written down, synced, and only then sent.
 //!
 //! ```text
-//!                ┌─ by the mode ──────────────────┐
+//!                ┌─ by the mode, once links are ──┐
+//!                │  followed, where they matter   │
 //! approval_asked ┼─ by a person, or its deadline ─┼─> approval_decided, Sync ──synced──> the dialect sends it
 //!                │                                │                       └─ the process ends first: never sent
 //!                ├─ the run is being stopped ─────┘
@@ -20,9 +21,10 @@ use bowline_protocol::{
 };
 use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest, Sent};
 
+use super::host::HostWorkId;
 use super::values::{Approver, SyncId};
 use super::{Now, Run, RunAction, RunPhase, RunStep};
-use crate::approvals::{decide_by_mode, is_offered, is_open_to_a_person};
+use crate::approvals::{RealPlace, decide_by_mode, depends_on_links, is_offered, is_open_to_a_person};
 
 /// How many open approvals are remembered, so that an agent which only asks cannot fill the memory.
 const OPEN_AT_MOST: usize = 1024;
@@ -37,6 +39,8 @@ pub(super) struct Approvals {
     open: Vec<ApprovalId>,
     /// Open, and waiting for a person.
     waiting: Vec<WaitingRequest>,
+    /// Open, and held until the host has followed the links in its paths.
+    resolving: Vec<(HostWorkId, DecisionRequest)>,
     /// Since when a person is waited for without a pause.
     waiting_since: Option<Millis>,
     /// Decided, and not sent: the journal is being synced.
@@ -73,6 +77,18 @@ impl Approvals {
             self.open.remove(place);
         }
         self.waiting.retain(|waiting| waiting.request.approval != *approval);
+        self.resolving.retain(|(_, request)| request.approval != *approval);
+    }
+
+    /// Holds a request until the host has followed the links in its paths.
+    pub(super) fn resolves(&mut self, work: HostWorkId, request: DecisionRequest) {
+        self.resolving.push((work, request));
+    }
+
+    /// Returns the request that a piece of the host's work was for, unless it is decided.
+    pub(super) fn resolved(&mut self, work: HostWorkId) -> Option<DecisionRequest> {
+        let place = self.resolving.iter().position(|(held, _)| *held == work)?;
+        Some(self.resolving.remove(place).1)
     }
 
     /// Remembers a decision for a second decider.
@@ -122,32 +138,48 @@ impl Run {
     /// Decides requests of the agent, or leaves them to a person.
     pub(super) fn decide(&mut self, requests: Vec<DecisionRequest>, now: Now, step: &mut RunStep) {
         for request in requests {
-            // While the program is being stopped, it may begin nothing new. Some agents end a cancelled turn only when all their
-            // requests are answered.
             let talk =
                 self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
-            let Some(talk) = talk else {
-                self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
-                continue;
-            };
-            let mode = talk.permission;
-            let decision = decide_by_mode(&request, talk);
-            if let Approver::Person { deadline } = self.plan.approver
-                && decision.answer == ApprovalAnswer::DENY
-                && is_open_to_a_person(mode)
-            {
-                let until = deadline.map(|deadline| now.up.plus(deadline));
-                self.approvals.waiting.push(WaitingRequest { request, until });
-                continue;
+            match talk.filter(|talk| depends_on_links(&request, talk)) {
+                Some(talk) => {
+                    let roots = std::iter::once(&talk.cwd).chain(&talk.add_dirs).cloned().collect();
+                    self.resolve(request, roots, step);
+                }
+                None => self.decide_located(request, RealPlace::NotLookedUp, now, step),
             }
-            if let Some(text) = decision.notice {
-                let notice = Notice { level: Level::Warn, text: text.to_owned(), code: None };
-                self.emit(Kind::Notice(notice), now, step);
-            }
-            let rule = Some(format!("permission_mode:{}", mode.as_str()));
-            self.settle(request.approval, decision.answer, Decider::Policy, rule, now, step);
         }
         self.update_state(now, step);
+    }
+
+    /// Decides one request, or leaves it to a person. The links in its paths have been followed if that matters.
+    pub(super) fn decide_located(
+        &mut self,
+        request: DecisionRequest,
+        place: RealPlace,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        // While the program is being stopped, it may begin nothing new. Some agents end a cancelled turn only when all their
+        // requests are answered.
+        let talk = self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
+        let Some(talk) = talk else {
+            return self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
+        };
+        let mode = talk.permission;
+        let decision = decide_by_mode(&request, talk, place);
+        if let Approver::Person { deadline } = self.plan.approver
+            && decision.answer == ApprovalAnswer::DENY
+            && is_open_to_a_person(mode)
+        {
+            let until = deadline.map(|deadline| now.up.plus(deadline));
+            return self.approvals.waiting.push(WaitingRequest { request, until });
+        }
+        if let Some(text) = decision.notice {
+            let notice = Notice { level: Level::Warn, text: text.to_owned(), code: None };
+            self.emit(Kind::Notice(notice), now, step);
+        }
+        let rule = Some(format!("permission_mode:{}", mode.as_str()));
+        self.settle(request.approval, decision.answer, Decider::Policy, rule, now, step);
     }
 
     /// Handles a person's decision. Without an id it is about the only request that waits.
@@ -185,6 +217,10 @@ impl Run {
 
     /// Denies all requests that wait for a person, because the run is being stopped.
     pub(super) fn deny_for_stop(&mut self, now: Now, step: &mut RunStep) {
+        // Some agents end a cancelled turn only when all their requests are answered, so these do not wait for the host either.
+        for (_, request) in std::mem::take(&mut self.approvals.resolving) {
+            self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
+        }
         self.deny_waiting(|_| true, Decider::Host, now, step);
     }
 
@@ -269,6 +305,7 @@ impl Run {
             self.emit_decision(&approval, &ApprovalAnswer::DENY, Decider::Withdrawn, None, now, step);
         }
         self.approvals.waiting.clear();
+        self.approvals.resolving.clear();
         self.approvals.held.clear();
         self.update_state(now, step);
     }

@@ -3,7 +3,8 @@
 use bowline_protocol::{Category, Failure, Millis};
 use bowline_providers::manifest::run::{StopMethod, StopScope};
 
-use super::values::{RunAction, StopSignal, Watchdog};
+use super::values::{RunAction, StopSignal};
+use super::watch::Watchdog;
 
 /// Why a program is being ended.
 #[derive(Clone, Debug, PartialEq)]

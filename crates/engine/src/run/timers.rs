@@ -4,8 +4,8 @@ use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Code, Kind, Millis};
 
 use super::ladder::StopCause;
-use super::watch::WatchdogFinding;
-use super::{Now, PREPARATION, Run, RunPhase, RunStep, Watchdog, values};
+use super::watch::{WatchdogFinding, seconds};
+use super::{Now, PREPARATION, Run, RunPhase, RunStep, Watchdog};
 
 impl Run {
     /// Returns when [`RunInput::Timer`](super::RunInput::Timer) is due, as time since the run began.
@@ -53,7 +53,7 @@ impl Run {
             RunPhase::Preparing { until } => match self.watch.total_at() {
                 Some((at, limit)) if now.up >= at => self.watchdog_expired(Watchdog::Total, limit, now, step),
                 _ if now.up >= until => {
-                    let why = format!("git took longer than {}", values::seconds(PREPARATION));
+                    let why = format!("git took longer than {}", seconds(PREPARATION));
                     self.prepared(Err(why), now, step);
                 }
                 _ => {}

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use bowline_protocol::kinds::{CapabilityDegraded, EndReason, Notice, Outcome, TouchedFile, Transport};
 use bowline_protocol::{
     Capabilities, Event, Exit, Failure, Kind, Millis, NativeSessionId, OrderRefused, PromptId, Receipt,
-    Remedy, RequestField, SessionId, SessionOrder, Timestamp,
+    SessionId, SessionOrder, Timestamp,
 };
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 use bowline_providers::manifest::run::{StopMethod, StopScope};
 
+use super::host::{HostResult, HostWork, HostWorkId};
+use super::watch::Watchdog;
 use crate::budget::{Amounts, Budget, BudgetScope};
 use crate::fallback::{StreamFallback, StreamRule};
 use crate::footprint::Footprint;
@@ -318,6 +320,8 @@ pub enum RunInput<'a> {
     Before(Vec<(BudgetScope, Amounts)>),
     /// The journal is synced up to the step with this [`RunAction::Sync`].
     Synced(SyncId),
+    /// A piece of the host's work is done ([`RunAction::Host`]).
+    Host(HostWorkId, HostResult),
     /// A notice about our own machinery.
     Remark(Notice),
     /// A deadline may have passed.
@@ -340,6 +344,8 @@ pub enum RunAction {
     Answer(OrderId, Result<Receipt, OrderRefused>),
     /// Make the plan of the next process of a live session, and report it. Keep what it needs to be started.
     Plan(Box<LifeRequest>),
+    /// Do this work for a request of the agent, and report it ([`RunInput::Host`]). Several may be under way.
+    Host(HostWorkId, HostWork),
     /// Close its standard input.
     CloseStdin,
     /// Send a signal.
@@ -428,69 +434,5 @@ impl RunEnd {
             tool_ran: false,
             footprint: Footprint::default(),
         }
-    }
-}
-
-/// The watchdogs, by phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watchdog {
-    /// The program did not start in time.
-    Spawn,
-    /// It printed nothing at all.
-    FirstEvent,
-    /// It stopped printing.
-    Idle,
-    /// It stopped printing while a tool ran.
-    InTool,
-    /// The whole run took too long.
-    Total,
-}
-
-impl Watchdog {
-    /// Returns the code of its notice.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Spawn => "watchdog_spawn",
-            Self::FirstEvent => "watchdog_first_event",
-            Self::Idle => "watchdog_idle",
-            Self::InTool => "watchdog_in_tool",
-            Self::Total => "watchdog_total",
-        }
-    }
-
-    /// Adds what the caller can do about a run that took too long.
-    pub(super) fn advise(self, mut failure: Failure) -> Failure {
-        let limit = match self {
-            // A request has no field for these two limits.
-            Self::Spawn | Self::FirstEvent => {
-                failure.hint = Some("try again; if it happens again, run the program by itself".to_owned());
-                return failure;
-            }
-            Self::Idle => Remedy::RaiseLimit { field: RequestField::IdleTimeout },
-            Self::InTool => Remedy::LiftLimit { field: RequestField::IdleTimeout },
-            Self::Total => Remedy::RaiseLimit { field: RequestField::Timeout },
-        };
-        failure.with_remedies(vec![limit, Remedy::TryAgain])
-    }
-
-    /// Returns a sentence about what happened.
-    pub fn about(self, limit: Millis) -> String {
-        let limit = seconds(limit);
-        match self {
-            Self::Spawn => format!("the program did not start within {limit}"),
-            Self::FirstEvent => format!("the program printed nothing within {limit}"),
-            Self::Idle => format!("no output from the program for {limit}"),
-            Self::InTool => format!("no output from the program for {limit} while a tool ran"),
-            Self::Total => format!("the turn took longer than {limit}"),
-        }
-    }
-}
-
-/// Formats a duration in seconds for people.
-pub(super) fn seconds(span: Millis) -> String {
-    if span.0.is_multiple_of(1000) {
-        format!("{} s", span.0 / 1000)
-    } else {
-        format!("{:.1} s", span.0 as f64 / 1000.0)
     }
 }

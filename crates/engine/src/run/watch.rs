@@ -1,9 +1,9 @@
 //! The watchdogs: which deadline is next, and which has passed.
 
-use bowline_protocol::Millis;
+use bowline_protocol::{Failure, Millis, Remedy, RequestField};
 
 use super::ladder::LINGERING_GRACE;
-use super::values::{RunLimits, Watchdog, seconds};
+use super::values::RunLimits;
 
 /// The share of a limit after which the run reports a silence: a third.
 const STALL_SHARE: u64 = 3;
@@ -13,6 +13,61 @@ const STALL_AT_LEAST: Millis = Millis(10_000);
 
 /// The silence to report if no limit is set.
 const STALL_UNLIMITED: Millis = Millis(120_000);
+
+/// The watchdogs, by phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watchdog {
+    /// The program did not start in time.
+    Spawn,
+    /// It printed nothing at all.
+    FirstEvent,
+    /// It stopped printing.
+    Idle,
+    /// It stopped printing while a tool ran.
+    InTool,
+    /// The whole run took too long.
+    Total,
+}
+
+impl Watchdog {
+    /// Returns the code of its notice.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Spawn => "watchdog_spawn",
+            Self::FirstEvent => "watchdog_first_event",
+            Self::Idle => "watchdog_idle",
+            Self::InTool => "watchdog_in_tool",
+            Self::Total => "watchdog_total",
+        }
+    }
+
+    /// Adds what the caller can do about a run that took too long.
+    pub(super) fn advise(self, mut failure: Failure) -> Failure {
+        let limit = match self {
+            // A request has no field for these two limits.
+            Self::Spawn | Self::FirstEvent => {
+                failure.hint = Some("try again; if it happens again, run the program by itself".to_owned());
+                return failure;
+            }
+            Self::Idle => Remedy::RaiseLimit { field: RequestField::IdleTimeout },
+            Self::InTool => Remedy::LiftLimit { field: RequestField::IdleTimeout },
+            Self::Total => Remedy::RaiseLimit { field: RequestField::Timeout },
+        };
+        failure.with_remedies(vec![limit, Remedy::TryAgain])
+    }
+
+    /// Returns a sentence about what happened.
+    pub fn about(self, limit: Millis) -> String {
+        let limit = seconds(limit);
+        match self {
+            Self::Spawn => format!("the program did not start within {limit}"),
+            Self::FirstEvent => format!("the program printed nothing within {limit}"),
+            Self::Idle => format!("no output from the program for {limit}"),
+            Self::InTool => format!("no output from the program for {limit} while a tool ran"),
+            Self::Total => format!("the turn took longer than {limit}"),
+        }
+    }
+}
 
 /// The result of a check of the clock.
 #[derive(Debug, PartialEq)]
@@ -218,5 +273,14 @@ impl Watchdogs {
             return WatchdogFinding::Stall(format!("no output from the program for {}", seconds(silent)));
         }
         WatchdogFinding::None
+    }
+}
+
+/// Formats a duration in seconds for people.
+pub(super) fn seconds(span: Millis) -> String {
+    if span.0.is_multiple_of(1000) {
+        format!("{} s", span.0 / 1000)
+    } else {
+        format!("{:.1} s", span.0 as f64 / 1000.0)
     }
 }

@@ -65,6 +65,15 @@ impl Launch {
         }
     }
 
+    /// Returns whether the agent runs in a container, whose files are not those of this process.
+    pub(crate) fn is_in_container(&self) -> bool {
+        match self {
+            Self::Processes { inside, .. } => inside.is_some(),
+            #[cfg(feature = "testing")]
+            Self::Script(_) => false,
+        }
+    }
+
     /// Replaces the commands that were not tried yet. A script has an actor for every attempt.
     pub(crate) fn replace_rest(&mut self, command: process::Command) {
         match self {

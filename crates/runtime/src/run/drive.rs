@@ -5,27 +5,29 @@
 
 mod actions;
 mod end;
+mod host;
 mod orders;
 mod publish;
 mod second;
 mod waits;
+mod wake;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_engine::budget::Amounts;
 use bowline_engine::{Now, OrderId, RunAction, RunEnd, RunInput, RunStep, Session, SpawnFailure, SyncId};
-use bowline_protocol::kinds::{Level, Notice, TouchedFile};
-use bowline_protocol::{Event, Excerpt, Failure, Millis, OrderRefused, RawFile, Receipt, SessionId};
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_protocol::{Event, Excerpt, Millis, OrderRefused, RawFile, Receipt, SessionId};
 use bowline_providers::views::Digest;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use host::HostDesk;
 use waits::{finished, finished_now, next, others, room, waited};
+use wake::{DecisionSync, FilesAfter, Planning, Preparation, Replanning, WakeReason};
 
 use crate::agents::installed::Succession;
 use crate::run::agent::{Agent, AgentEvent, Launch, Starting};
@@ -33,12 +35,12 @@ use crate::run::callback::Callback;
 use crate::run::error::Error;
 use crate::run::failures;
 use crate::run::git::{Snapshot, Tree};
-use crate::run::launch::{NextLife, Planner, Replanner, SecondPlan};
+use crate::run::launch::{Planner, Replanner};
 use crate::run::record::Record;
 use crate::run::subscribe::EventSender;
 use crate::sessions::aside;
 use crate::sessions::budget::{Account, Share};
-use crate::sessions::control::{OrderInbox, RunOrder};
+use crate::sessions::control::OrderInbox;
 use crate::sessions::journal::{JournalError, Writer};
 use crate::sessions::session_monitor::MonitorGuard;
 use crate::system::clock;
@@ -149,6 +151,8 @@ struct Pending {
     ended: Option<RunEnd>,
     /// Makes the plan of the next process of a live session.
     planning: Option<Planning>,
+    /// The work for requests of the agent.
+    host: HostDesk,
     /// The orders that wait for their answers.
     answers: BTreeMap<OrderId, oneshot::Sender<Result<Receipt, OrderRefused>>>,
     last_order: u64,
@@ -159,40 +163,6 @@ impl Pending {
     fn holds_back(&self) -> bool {
         !self.backlog.is_empty() && !self.ending
     }
-}
-
-/// A snapshot of the files before the start.
-type Preparation = Pin<Box<dyn Future<Output = Result<Option<Snapshot>, String>> + Send>>;
-
-/// The files that changed, and the state after that.
-type FilesAfter = (Vec<TouchedFile>, Option<Snapshot>);
-
-/// The plan of a further process that is being made.
-type Planning = Pin<Box<dyn Future<Output = Result<Box<NextLife>, Error>> + Send>>;
-
-/// A second plan that is being made.
-type Replanning = Pin<Box<dyn Future<Output = SecondPlan> + Send>>;
-
-/// A sync that decisions on approvals wait for.
-type DecisionSync = Pin<Box<dyn Future<Output = (SyncId, Result<(), JournalError>)> + Send>>;
-
-/// What woke the loop.
-enum WakeReason {
-    Order(Option<RunOrder>),
-    /// Another task has used more of the shared budget.
-    Others(Amounts),
-    Prepared(Result<Option<Snapshot>, String>),
-    Spawned(Result<Agent, Box<Failure>>),
-    Agent(AgentEvent),
-    Files(Result<FilesAfter, String>),
-    Replanned(SecondPlan),
-    /// The plan of a further process is made, or could not be made.
-    Planned(Result<Box<NextLife>, Error>),
-    /// Decisions on approvals are on disk, or could not be written there.
-    Synced(SyncId, Result<(), JournalError>),
-    Timer,
-    /// The subscriber's queue has room.
-    Room,
 }
 
 impl Drive {
@@ -272,6 +242,7 @@ impl ActiveRun {
                     self.pending.decision_sync = None;
                     WakeReason::Synced(sync, done)
                 }
+                Some((work, result)) = self.pending.host.done() => WakeReason::Host(work, result),
                 () = room(self.drive.sender.as_ref()), if !self.pending.backlog.is_empty() => WakeReason::Room,
                 event = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => WakeReason::Agent(event),
                 files = finished(&mut self.pending.files), if self.pending.files.is_some() => {
@@ -328,6 +299,7 @@ impl ActiveRun {
                 WakeReason::Planned(planned) => self.take_next_life(planned),
                 WakeReason::Synced(sync, Ok(())) => self.handle(RunInput::Synced(sync)),
                 WakeReason::Synced(_, Err(error)) => self.journal_failed(&error),
+                WakeReason::Host(work, result) => self.handle(RunInput::Host(work, result)),
                 WakeReason::Room => self.give_on(),
                 // This process was stopped for a while and the agent was not: read its output before the timer counts.
                 WakeReason::Timer if !caught_up && is_late(self.began, armed) => {

@@ -14,6 +14,8 @@ pub(crate) const HELLO: &str = r#"{"id":1,"result":{"protocolVersion":1}}"#;
 pub(crate) const SESSION: &str = r#"{"id":2,"result":{"sessionId":"s"}}"#;
 pub(crate) const READ: &str = r#"{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"read"},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
 pub(crate) const SHELL: &str = r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"u","kind":"execute"},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
+pub(crate) const EDIT: &str = r#"{"id":2,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"e","kind":"edit","locations":[{"path":"/src/a.rs"}]},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
+pub(crate) const EDIT_TAKEN_BACK: &str = r#"{"method":"$/cancel_request","params":{"requestId":2}}"#;
 pub(crate) const TAKEN_BACK: &str = r#"{"method":"$/cancel_request","params":{"requestId":0}}"#;
 pub(crate) const DONE: &str = r#"{"id":3,"result":{"stopReason":"end_turn"}}"#;
 
@@ -77,6 +79,78 @@ fn a_decision_is_sent_after_its_event_is_on_disk() {
     assert_eq!(decisions(&world), [("0", Decision::Allow, Decider::Policy)]);
     world.says(DONE).exits(0).swept();
     assert_eq!(world.ended().outcome, Outcome::Completed);
+}
+
+/// Reports where the file of a request is, after all links.
+pub(crate) fn resolved(world: &mut World, work: u64, file: &str) {
+    let paths = ResolvedPaths { files: vec![Some(file.into())], roots: vec!["/src".into()] };
+    world.give(RunInput::Host(HostWorkId(work), HostResult::Resolved(paths)));
+}
+
+#[test]
+fn an_edit_is_decided_when_its_links_have_been_followed() {
+    let mut world = prompted_by(PermissionMode::Edit, |_| {});
+    let asked = after(&mut world, |world| {
+        world.says(EDIT);
+    });
+    assert!(asked.ends_with("approval_asked !host(1, resolve)"), "{asked}");
+    // A result of other work is not taken for it.
+    assert_eq!(after(&mut world, |world| resolved(world, 7, "/src/a.rs")), "");
+    assert_eq!(after(&mut world, |world| resolved(world, 1, "/src/a.rs")), "approval_decided !sync(1)");
+    assert_eq!(after(&mut world, |world| resolved(world, 1, "/src/a.rs")), "", "decided once");
+    assert_eq!(decisions(&world), [("2", Decision::Allow, Decider::Policy)]);
+
+    let mut world = prompted_by(PermissionMode::Edit, |_| {});
+    world.says(EDIT);
+    let decided = after(&mut world, |world| resolved(world, 1, "/etc/a.rs"));
+    assert_eq!(decided, "notice:- approval_decided !sync(1)", "the refusal is explained");
+    assert_eq!(decisions(&world), [("2", Decision::Deny, Decider::Policy)]);
+
+    // A person may allow what leads out of the project.
+    let mut world = asking_a_person(PermissionMode::Edit);
+    world.says(EDIT);
+    resolved(&mut world, 1, "/etc/a.rs");
+    assert_eq!(decisions(&world), []);
+    let verdict = ALLOW;
+    world.order(1, SessionOrder::Decide { approval: Some("2".into()), verdict });
+    assert_eq!(decisions(&world), [("2", Decision::Allow, Decider::Human)]);
+}
+
+#[test]
+fn a_request_whose_links_are_being_followed_ends_once() {
+    let begun = || {
+        let mut world = prompted_by(PermissionMode::Edit, |_| {});
+        world.says(EDIT);
+        world
+    };
+    type Ending = fn(&mut World);
+    let endings: [(Ending, Decider); 3] = [
+        (
+            |world| {
+                world.says(EDIT_TAKEN_BACK);
+            },
+            Decider::Withdrawn,
+        ),
+        (
+            |world| {
+                world.command(RunCommand::Cancel);
+            },
+            Decider::Host,
+        ),
+        (
+            |world| {
+                world.exits(0);
+            },
+            Decider::Withdrawn,
+        ),
+    ];
+    for (end, by) in endings {
+        let mut world = begun();
+        end(&mut world);
+        assert_eq!(after(&mut world, |world| resolved(world, 1, "/src/a.rs")), "", "{by:?}");
+        world.exits(0).swept();
+        assert_eq!(decisions(&world), [("2", Decision::Deny, by)]);
+    }
 }
 
 #[test]
@@ -213,6 +287,7 @@ fn a_person_is_asked_only_where_the_mode_leaves_it_open() {
     ] {
         let mut world = asking_a_person(mode);
         world.says(line);
+        resolved(&mut world, 1, "/src/a.rs");
         assert_eq!(world.run.process().waiting_approvals().count(), usize::from(waits), "{mode:?} {line}");
         assert_eq!(decisions(&world).len(), usize::from(!waits), "{mode:?} {line}");
     }

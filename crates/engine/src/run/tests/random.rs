@@ -5,7 +5,7 @@ use bowline_protocol::{ApprovalVerdict, Category, Code, Failure, PermissionMode,
 use bowline_providers::conversation::Conversation;
 
 use super::super::*;
-use super::decisions::{DONE, HELLO, READ, SESSION, SHELL, TAKEN_BACK};
+use super::decisions::{DONE, EDIT, EDIT_TAKEN_BACK, HELLO, READ, SESSION, SHELL, TAKEN_BACK, resolved};
 use super::world::{INIT, RESULT, TOOL, World, text, text_form};
 use crate::fallback::StreamFallback;
 
@@ -130,17 +130,27 @@ fn asking(seed: u64) -> World {
         plan.attempts[0].limits = LIMITED;
         if dice.roll(2) == 0 {
             plan.approver = Approver::Person { deadline: (dice.roll(2) == 0).then_some(Millis(1_000)) };
-            let permission = PermissionMode::Ask;
-            plan.attempts[0].conversation =
-                Some(Box::new(Conversation { permission, ..Conversation::default() }));
+            let permission = [PermissionMode::Ask, PermissionMode::Edit][dice.roll(2) as usize];
+            plan.attempts[0].conversation = Some(Box::new(Conversation {
+                permission,
+                cwd: "/src".to_owned(),
+                ..Conversation::default()
+            }));
         }
     });
     world.start();
     world.says(HELLO).says(SESSION);
     let mut orders = 0;
     for _ in 0..dice.roll(24) {
-        match dice.roll(12) {
-            0..=2 => world.says([READ, SHELL, TAKEN_BACK][dice.roll(3) as usize]),
+        match dice.roll(13) {
+            0..=2 => {
+                let lines = [READ, SHELL, EDIT, TAKEN_BACK, EDIT_TAKEN_BACK];
+                world.says(lines[dice.roll(5) as usize])
+            }
+            12 => {
+                resolved(&mut world, dice.roll(4), ["/src/a.rs", "/etc/a.rs"][dice.roll(2) as usize]);
+                &mut world
+            }
             3..=6 => world.give(RunInput::Synced(SyncId(dice.roll(4)))),
             7 if dice.roll(3) == 0 => world.says(DONE),
             8 if dice.roll(3) == 0 => world.command(RunCommand::Cancel),
@@ -148,7 +158,7 @@ fn asking(seed: u64) -> World {
             10 if dice.roll(3) == 0 => world.give(RunInput::StdoutClosed),
             11 => {
                 orders += 1;
-                let approval = Some(["0", "1"][dice.roll(2) as usize].into());
+                let approval = Some(["0", "1", "2"][dice.roll(3) as usize].into());
                 let verdicts =
                     [ApprovalVerdict::Allow { input: None }, ApprovalVerdict::Deny { message: None }];
                 let verdict = verdicts[dice.roll(2) as usize].clone();

@@ -127,7 +127,7 @@ fn a_remark_on_silence_comes_once_and_not_after_the_answer() {
 
 #[test]
 fn a_span_is_written_in_whole_seconds_where_it_can_be() {
-    let written = [0, 100, 999, 1_000, 1_500, 60_000].map(|span| values::seconds(Millis(span)));
+    let written = [0, 100, 999, 1_000, 1_500, 60_000].map(|span| watch::seconds(Millis(span)));
     assert_eq!(written, ["0 s", "0.1 s", "1.0 s", "1 s", "1.5 s", "60 s"]);
 }
 

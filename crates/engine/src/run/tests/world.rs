@@ -131,6 +131,7 @@ impl World {
                 RunAction::Answer(OrderId(order), result) => format!("!answer({order}, {})", answer(result)),
                 RunAction::Sync(SyncId(number)) => format!("!sync({number})"),
                 RunAction::Plan(request) => format!("!plan({})", request.prompt.text),
+                RunAction::Host(HostWorkId(number), work) => format!("!host({number}, {})", work_name(work)),
                 RunAction::Done(_) => "!done".to_owned(),
             });
             if let RunAction::Sweep(grace) = action {
@@ -264,6 +265,13 @@ fn answer(result: &Result<Receipt, OrderRefused>) -> String {
         Ok(Receipt::Queued { ahead, held: false, .. }) => format!("queued:{ahead}"),
         Ok(Receipt::Done) => "done".to_owned(),
         Err(refused) => format!("refused: {refused}"),
+    }
+}
+
+/// One word for a piece of the host's work.
+fn work_name(work: &HostWork) -> &'static str {
+    match work {
+        HostWork::Resolve { .. } => "resolve",
     }
 }
 

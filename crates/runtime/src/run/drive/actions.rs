@@ -45,6 +45,7 @@ impl ActiveRun {
                         None => Box::pin(std::future::ready(Err(Error::Lost))),
                     });
                 }
+                RunAction::Host(work, what) => self.pending.host.begin(work, what, &self.drive.launch),
                 RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
                 RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
                 RunAction::KillTree => self.with_agent(Agent::kill_tree),
@@ -82,6 +83,7 @@ impl ActiveRun {
             | RunAction::Sync(_)
             | RunAction::Answer(..)
             | RunAction::Plan(_)
+            | RunAction::Host(..)
             | RunAction::LookAtFiles
             | RunAction::Replan
             | RunAction::Done(_) => false,

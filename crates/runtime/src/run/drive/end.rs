@@ -84,6 +84,7 @@ impl Drop for ActiveRun {
             | RunAction::Sync(_)
             | RunAction::Answer(..)
             | RunAction::Plan(_)
+            | RunAction::Host(..)
             | RunAction::CloseStdin
             | RunAction::Signal(..)
             | RunAction::KillTree

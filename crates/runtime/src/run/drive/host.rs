@@ -1,0 +1,76 @@
+//! Work for requests of the agent, beside the loop of the run: looking at the file system may wait for a disk or a network.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bowline_engine::{HostResult, HostWork, HostWorkId, ResolvedPaths};
+use tokio::task::JoinSet;
+
+use crate::run::agent::Launch;
+use crate::system::real_path::real_path;
+
+/// How long a look at the file system may take. A network that does not answer must not hold the agent up for ever.
+const LOOK_AT_MOST: Duration = Duration::from_secs(5);
+
+/// The work that is under way. Dropping it drops the results.
+#[derive(Debug, Default)]
+pub(super) struct HostDesk {
+    works: JoinSet<(HostWorkId, HostResult)>,
+}
+
+impl HostDesk {
+    /// Begins a piece of work.
+    pub(super) fn begin(&mut self, id: HostWorkId, work: HostWork, launch: &Launch) {
+        let place = if launch.is_in_container() { FilePlace::Container } else { FilePlace::Here };
+        match work {
+            HostWork::Resolve { files, roots } => {
+                self.works.spawn(async move {
+                    // Nothing is known of what was not found out in time, so that such a request counts as one outside.
+                    let unknown = ResolvedPaths { files: vec![None; files.len()], roots: Vec::new() };
+                    let looked = tokio::task::spawn_blocking(move || resolved(&files, &roots, place));
+                    let looked = tokio::time::timeout(LOOK_AT_MOST, looked).await;
+                    let paths = looked.ok().and_then(Result::ok).unwrap_or(unknown);
+                    (id, HostResult::Resolved(paths))
+                });
+            }
+        }
+    }
+
+    /// Waits for a piece of work. `None` at once if none is under way.
+    pub(super) async fn done(&mut self) -> Option<(HostWorkId, HostResult)> {
+        loop {
+            match self.works.join_next().await? {
+                Ok(done) => return Some(done),
+                // A panic on a blocking thread is a result above, so this is a fault of the task itself.
+                Err(error) => tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a request of the agent stays open"
+                ),
+            }
+        }
+    }
+}
+
+/// Where the files of an agent are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FilePlace {
+    /// On this machine, under the same names.
+    Here,
+    /// In a container, whose file system is another one.
+    Container,
+}
+
+/// Follows the links of paths.
+fn resolved(files: &[String], roots: &[String], place: FilePlace) -> ResolvedPaths {
+    let project = PathBuf::from(roots.first().map(String::as_str).unwrap_or_default());
+    // A relative directory counts against that of this process, as it does when the agent is started.
+    let project = std::path::absolute(&project).unwrap_or(project);
+    let real = |path: &String| {
+        let path = project.join(Path::new(path));
+        match place {
+            FilePlace::Here => real_path(&path),
+            FilePlace::Container => Some(path),
+        }
+    };
+    ResolvedPaths { files: files.iter().map(real).collect(), roots: roots.iter().filter_map(real).collect() }
+}
