@@ -134,9 +134,18 @@ part! {
         /// The tool call that waits for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub tool: Option<ToolId>,
-        /// The arguments of that call.
+        /// The arguments of that call; absent when the agent sent none with its request, or very long ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub input: Option<Json>,
+        /// The beginning of arguments that are too long to carry.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub input_head: Option<Excerpt>,
+        /// The files that the request names, as the agent writes them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub paths: Vec<String>,
+        /// The change of files that the agent plans, as a unified diff, if it sent one beside the arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub diff: Option<Excerpt>,
         /// The answers that the agent accepts.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub options: Vec<ApprovalOption>,

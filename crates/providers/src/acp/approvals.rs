@@ -2,22 +2,30 @@
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked, ToolStatus};
 use bowline_protocol::{
-    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Excerpt, Json, Kind,
-    OptionEffect, QuestionId, Risk, ToolId,
+    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Excerpt, Kind, OptionEffect,
+    QuestionId, Risk, ToolId,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::tools::call::PlannedAction;
 use super::wire::AcpToolCall;
 use crate::dialect::Output;
-use crate::dialects::elicitation;
+use crate::dialects::{elicitation, tools};
 
 /// The maximum number of reported answers of one request.
 const OPTIONS: usize = 64;
 
 /// Tells that the agent asks for a permission.
-pub(crate) fn asked(id: &RawValue, call: &AcpToolCall<'_>, options: &[ApprovalOption], out: &mut Output<'_>) {
+pub(crate) fn asked(
+    id: &RawValue,
+    call: &AcpToolCall<'_>,
+    plan: PlannedAction,
+    options: &[ApprovalOption],
+    out: &mut Output<'_>,
+) {
     let (category, risk) = weigh(call.kind.or_empty());
+    let (input, input_head) = tools::carried(call.raw_input.map(RawValue::get));
     let summary = call.title.filled().or(call.name.filled()).unwrap_or("the agent asks for a permission");
     out.emit(Kind::ApprovalAsked(ApprovalAsked {
         id: approval(id.get()),
@@ -25,10 +33,10 @@ pub(crate) fn asked(id: &RawValue, call: &AcpToolCall<'_>, options: &[ApprovalOp
         risk,
         summary: Excerpt::with_limit(summary, 4096).text,
         tool: call.tool_call_id.filled().map(ToolId::from),
-        input: call
-            .raw_input
-            .filter(|raw| raw.get().len() <= Excerpt::LIMIT)
-            .map(|raw| Json::from_raw(raw.to_owned())),
+        input,
+        input_head,
+        paths: plan.paths,
+        diff: plan.diff,
         options: options.to_vec(),
         rule: None,
         enforced_by: EnforcedBy::Agent,

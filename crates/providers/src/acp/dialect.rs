@@ -164,7 +164,9 @@ impl Acp {
         // Gemini asks before it has reported the call.
         self.call(&call, None, AcpToolPlace::Permission, out);
         let options = approvals::options(&request.options);
-        approvals::asked(id, &call, &options, out);
+        // codex-acp 0.166.0 sends the change with the call, and only a title and paths with the request.
+        let plan = call.tool_call_id.filled().map(|call| self.calls.plan(call)).unwrap_or_default();
+        approvals::asked(id, &call, plan, &options, out);
         let tool = call.tool_call_id.filled().map(Into::into);
         self.wanted.add(id, Wanted::Permission { tool, options });
     }

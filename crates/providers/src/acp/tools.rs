@@ -15,7 +15,7 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Excerpt, Kind, ToolId};
 use serde_json::Value;
 
-use self::call::{AcpToolCallState, FILES, ToolCallPhase};
+use self::call::{AcpToolCallState, FILES, PlannedAction, ToolCallPhase};
 use super::wire::{AcpToolCall, tree};
 use crate::dialect::Output;
 
@@ -93,6 +93,11 @@ impl AcpToolCalls {
     /// Returns whether a call is known.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.calls.contains_key(id)
+    }
+
+    /// Returns what a call is about to do, as far as the agent has reported it.
+    pub(crate) fn plan(&self, id: &str) -> PlannedAction {
+        self.calls.get(id).map(AcpToolCallState::plan).unwrap_or_default()
     }
 
     /// Remembers that a call was refused.

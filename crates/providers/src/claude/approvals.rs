@@ -76,6 +76,7 @@ impl Requests {
         // An `AskUserQuestion` without readable questions is still a request that needs a decision, so it becomes an approval.
         if entry.questions.is_empty() {
             let kind = tools::kind_of(&name);
+            let (input, input_head) = tools::carried(entry.input.as_ref().map(Json::as_str));
             let shown = request.text("display_name").unwrap_or(name);
             let what = request.text("description").or_else(|| request.text("title"));
             out.emit(Kind::ApprovalAsked(ApprovalAsked {
@@ -84,7 +85,10 @@ impl Requests {
                 risk: self.risk(kind),
                 summary: what.map_or_else(|| shown.clone().into_owned(), |what| format!("{shown}: {what}")),
                 tool: entry.tool.as_deref().map(ToolId::from),
-                input: entry.input.clone().filter(|input| input.as_str().len() <= Excerpt::LIMIT),
+                input,
+                input_head,
+                paths: paths(request),
+                diff: None,
                 // "Always" is sent back as an echo of the suggestions; without any there is nothing that could last.
                 options: options(!lasting(request).is_empty()),
                 rule: request.text("decision_reason").map(std::borrow::Cow::into_owned),

@@ -10,6 +10,15 @@ use serde_json::Value;
 use crate::dialect::Output;
 use crate::lenient;
 
+/// Returns what an event carries of the arguments of a call: all of them, or the beginning of long ones.
+pub(crate) fn carried(input: Option<&str>) -> (Option<Json>, Option<Excerpt>) {
+    match input {
+        Some(text) if text.len() <= Excerpt::LIMIT => (Json::parse(text).ok(), None),
+        Some(text) => (None, Some(Excerpt::of(text))),
+        None => (None, None),
+    }
+}
+
 /// Makes the start of a tool call that the program runs itself.
 pub(crate) fn started(id: &str, name: &str, input: Option<&Value>) -> Kind {
     called(id, name, input, ToolOwner::Cli)
@@ -25,11 +34,8 @@ pub(crate) fn called(id: &str, name: &str, input: Option<&Value>, owner: ToolOwn
 pub(crate) fn written(id: &str, name: &str, input: Option<&str>, owner: ToolOwner) -> Kind {
     let (input, input_head) = match input {
         // The host must have all of the arguments.
-        Some(text) if text.len() <= Excerpt::LIMIT || owner == ToolOwner::Host => {
-            (Json::parse(text).ok(), None)
-        }
-        Some(text) => (None, Some(Excerpt::of(text))),
-        None => (None, None),
+        Some(text) if owner == ToolOwner::Host => (Json::parse(text).ok(), None),
+        input => carried(input),
     };
     Kind::ToolStarted(ToolStarted {
         id: ToolId::from(id),

@@ -183,7 +183,10 @@ fn asked(id: &str, request: &Value) -> ApprovalAsked {
         ToolKind::Agent | ToolKind::SwitchMode | ToolKind::Other => (ApprovalCategory::Other, Risk::Med),
     };
     let input = request.get("input").filter(|input| !input.is_null());
+    let text_of_input = input.map(Value::to_string);
+    let (carried, input_head) = tools::carried(text_of_input.as_deref());
     let detail = ["command", "file_path", "url", "path"].iter().find_map(|key| input?.get(*key)?.as_str());
+    let path = ["file_path", "path"].iter().find_map(|key| input?.get(*key)?.as_str());
     let summary = detail.map_or_else(|| name.to_owned(), |detail| format!("{name}: {detail}"));
     ApprovalAsked {
         id: ApprovalId::from(id),
@@ -191,9 +194,10 @@ fn asked(id: &str, request: &Value) -> ApprovalAsked {
         risk,
         summary: Excerpt::with_limit(&summary, 500).text,
         tool: text("tool_use_id").map(ToolId::from),
-        input: input
-            .and_then(|input| Json::of(input).ok())
-            .filter(|input| input.as_str().len() <= Excerpt::LIMIT),
+        input: carried,
+        input_head,
+        paths: path.map(str::to_owned).into_iter().collect(),
+        diff: None,
         options: options(request.get("permission_suggestions")),
         rule: text("blocked_path").map(|path| format!("blocked path {path}")),
         enforced_by: EnforcedBy::Agent,

@@ -29,12 +29,23 @@ pub(crate) struct AcpToolCallState {
     pub(crate) input: Option<Value>,
     pub(crate) files: Vec<TouchedFile>,
     pub(crate) diff_told: bool,
+    /// The last reported change, for the person who decides about it.
+    planned: Option<Excerpt>,
     pub(crate) locations: Vec<String>,
     pub(crate) said: TextSoFar,
     pub(crate) output: String,
     pub(crate) output_bytes: u64,
     pub(crate) exit_code: Option<i32>,
     pub(crate) terminal: Option<Box<str>>,
+}
+
+/// What a call is about to do.
+#[derive(Debug, Default)]
+pub(crate) struct PlannedAction {
+    /// The files that it names.
+    pub(crate) paths: Vec<String>,
+    /// The change of files.
+    pub(crate) diff: Option<Excerpt>,
 }
 
 /// How far a call is.
@@ -57,11 +68,7 @@ impl AcpToolCallState {
         let name = name_of(id, update, meta);
         let kind = kind_of(update.kind.or_empty(), name);
         let raw = update.raw_input.filter(|raw| !is_empty(raw));
-        let (input, input_head) = match raw {
-            Some(raw) if raw.get().len() <= Excerpt::LIMIT => (Some(Json::from_raw(raw.to_owned())), None),
-            Some(raw) => (None, Some(Excerpt::of(raw.get()))),
-            None => (None, None),
-        };
+        let (input, input_head) = tools::carried(raw.map(RawValue::get));
         out.emit(Kind::ToolStarted(ToolStarted {
             id: ToolId::from(id),
             name: name.to_owned(),
@@ -80,6 +87,7 @@ impl AcpToolCallState {
             input: raw.filter(|raw| raw.get().len() <= Excerpt::LIMIT).map(|raw| tree(Some(raw))),
             files: Vec::new(),
             diff_told: false,
+            planned: None,
             locations: Vec::new(),
             said: TextSoFar::default(),
             output: String::new(),
@@ -119,6 +127,16 @@ impl AcpToolCallState {
         }
     }
 
+    pub(crate) fn plan(&self) -> PlannedAction {
+        let mut paths = self.locations.clone();
+        for file in &self.files {
+            if !paths.contains(&file.path) {
+                paths.push(file.path.clone());
+            }
+        }
+        PlannedAction { paths, diff: self.planned.clone() }
+    }
+
     pub(crate) fn content(
         &mut self,
         id: &ToolId,
@@ -143,6 +161,7 @@ impl AcpToolCallState {
             }
         }
         if !changes.is_empty() {
+            self.planned = Some(changes.diff());
             if !std::mem::replace(&mut self.diff_told, true) {
                 out.emit(changes.event());
             }

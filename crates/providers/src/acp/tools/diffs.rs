@@ -43,6 +43,11 @@ impl AcpFileChanges {
         self.length == 0
     }
 
+    /// Returns the changed lines, as a unified diff.
+    pub(crate) fn diff(&self) -> Excerpt {
+        Excerpt { text: self.text.clone(), bytes: self.length }
+    }
+
     /// Makes the event.
     pub(crate) fn event(&self) -> Kind {
         let paths: Vec<&str> = self.files.iter().map(|file| file.path.as_str()).take(8).collect();
@@ -51,7 +56,7 @@ impl AcpFileChanges {
             files_changed: Some(self.files.len() as u64),
             lines_added: Some(self.added),
             lines_removed: Some(self.removed),
-            diff: Some(Excerpt { text: self.text.clone(), bytes: self.length }),
+            diff: Some(self.diff()),
         })
     }
 
