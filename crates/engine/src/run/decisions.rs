@@ -286,10 +286,16 @@ impl Run {
             return;
         }
         while let Some(held) = self.approvals.held.pop_front_if(|held| held.sync <= sync) {
-            let native = self.ids.native_approval(&held.approval);
-            let sent = self.decoder.decide(&native, &held.answer, &self.moment, &mut self.drafts);
-            // The dialect reads its own line as well, and reports the decision in it a second time.
-            self.drafts.retain(|draft| !matches!(&draft.kind, Kind::ApprovalDecided(it) if it.id == native));
+            let sent = match self.ids.native_approval(&held.approval) {
+                Some(native) => {
+                    let sent = self.decoder.decide(&native, &held.answer, &self.moment, &mut self.drafts);
+                    // The dialect reads its own line as well, and reports the decision in it a second time.
+                    self.drafts
+                        .retain(|draft| !matches!(&draft.kind, Kind::ApprovalDecided(it) if it.id == native));
+                    sent
+                }
+                None => Sent::Cannot("the agent has used its id for another request since"),
+            };
             if let Sent::Cannot(why) = sent {
                 let text = format!("the decision on approval {} was not sent: {why}", held.approval);
                 self.emit(Kind::Notice(Notice { level: Level::Info, text, code: None }), now, step);

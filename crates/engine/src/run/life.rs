@@ -325,7 +325,9 @@ impl Run {
             return Err(OrderRefused::Unknown { what: format!("open question `{question}`") });
         }
         // Before the dialect reports the answer, which removes the question.
-        let native = self.ids.native_question(question);
+        let Some(native) = self.ids.native_question(question) else {
+            return Err(OrderRefused::Unknown { what: format!("open question `{question}`") });
+        };
         let sent = self.decoder.reply(&native, reply, &self.moment, &mut self.drafts);
         if let Sent::Cannot(reason) = sent {
             return Err(OrderRefused::Unsupported { reason: reason.to_owned() });
@@ -416,8 +418,7 @@ impl Run {
                 self.life.questions.push(question);
             } else {
                 // An agent must not wait for an answer that cannot come.
-                let native = self.ids.native_question(&question);
-                self.decoder.reply(&native, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
+                self.dismiss(&question);
                 self.spoke(now, step);
             }
         }
@@ -427,10 +428,16 @@ impl Run {
     /// Dismisses the open questions, because the process is being stopped.
     pub(super) fn dismiss_questions(&mut self, now: Now, step: &mut RunStep) {
         for question in self.life.clear_questions() {
-            let native = self.ids.native_question(&question);
-            self.decoder.reply(&native, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
+            self.dismiss(&question);
         }
         self.spoke(now, step);
+    }
+
+    /// Dismisses a question, unless the agent has used its id for another one since.
+    fn dismiss(&mut self, question: &QuestionId) {
+        if let Some(native) = self.ids.native_question(question) {
+            self.decoder.reply(&native, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
+        }
     }
 
     /// Ends the questions that the process left open, as unanswered.
