@@ -95,7 +95,7 @@ fn lints(_: &mut Context) -> Result<Outcome> {
 }
 
 fn tests(context: &mut Context) -> Result<Outcome> {
-    install_shells();
+    install_programs();
     let skipped = sh::root().join("target/skipped-tests");
     std::fs::create_dir_all(sh::root().join("target"))?;
     std::fs::write(&skipped, "")?;
@@ -113,10 +113,13 @@ fn tests(context: &mut Context) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Installs the shells that the completion scripts are tried in. Without root or apt, those tests report that they were skipped.
-fn install_shells() {
-    let missing = |shell: &&&str| !Call::new(shell).arg("--version").works();
-    let missing: Vec<_> = ["zsh", "fish"].iter().filter(missing).copied().collect();
+/// Installs the shells that the completion scripts are tried in, and tmux, in which `attach` is tried. Without root or apt, those tests
+/// report that they were skipped.
+fn install_programs() {
+    // tmux has no `--version`.
+    let programs = [("zsh", "--version"), ("fish", "--version"), ("tmux", "-V")];
+    let missing = programs.iter().filter(|(program, version)| !Call::new(program).arg(version).works());
+    let missing: Vec<_> = missing.map(|(program, _)| *program).collect();
     if missing.is_empty() || !Call::new("apt-get").arg("--version").works() {
         return;
     }
