@@ -6,6 +6,7 @@ pub(crate) mod certify;
 pub(crate) mod classify;
 pub(crate) mod complete;
 pub(crate) mod config;
+pub(crate) mod decide;
 pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod doctor;

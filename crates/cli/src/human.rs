@@ -68,6 +68,7 @@ pub(crate) use self::activity::status_of;
 use self::activity::{ActivityState, ends_text, is_background, is_work, stopping};
 use self::agent_text::{AgentText, SideSource};
 use self::ask::AskPanel;
+pub(crate) use self::ask::{ApprovalCards, AskTyping, LineStep, shell_word};
 use self::calls::OpenCalls;
 use self::canvas::{Canvas, StatusDisplay};
 pub(crate) use self::canvas::{OutputPiece, PieceStream, Screen, Surface};

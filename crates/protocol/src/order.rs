@@ -78,7 +78,7 @@ pub enum SessionOrder {
     Compact,
     /// End the agent and the stint. The session can be resumed.
     Stop,
-    /// The same, at once.
+    /// Kill the agent at once and end the stint.
     Kill,
 }
 

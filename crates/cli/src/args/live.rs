@@ -10,13 +10,14 @@ pub(crate) const START_EXAMPLES: &str =
 
 Examples:
   bowline start -p NAME \"Fix the failing test\" --name fix
+  bowline start -p NAME --task task.json
   bowline attach fix
   bowline send fix \"and update the changelog\"
   bowline wait fix && bowline stop fix
   bowline start --resume fix \"Now review it\"";
 
-pub(crate) const ATTACH_EXAMPLES: &str = "A line that you type is a prompt: it is handed to the agent at once if the agent can be steered, else it waits for \
-    the end of the turn. While an approval waits, `y` allows it, `a` allows it for the session, `n` denies it. Lines that begin with a colon \
+pub(crate) const ATTACH_EXAMPLES: &str = "A line that you type is a prompt: Bowline sends it into the running turn if the agent can be steered, else queues it. \
+    While an approval waits on the screen, `y` allows it, `a` allows it for the session, `n` denies it. Lines that begin with a colon \
     are commands; `:help` lists them. Ctrl-D or Ctrl-C detaches: the session goes on.
 
 Examples:
@@ -27,20 +28,24 @@ Examples:
 pub(crate) const SEND_EXAMPLES: &str = "Examples:
   bowline send fix \"and update the changelog\"
   bowline send fix --steer \"skip the slow tests\"
+  bowline send fix --image error.png \"why does it look like this?\"
   git diff | bowline send fix \"review this\"";
 
 pub(crate) const STATUS_EXAMPLES: &str = "Examples:
   bowline status fix
   bowline status @last --json | jq -r .state";
 
-pub(crate) const APPROVE_EXAMPLES: &str = "A process that an agent started cannot approve: exit code 5. Exit code 1 if the approval was decided before.
+pub(crate) const APPROVE_EXAMPLES: &str = "`bowline status` shows the open requests and their ids. Without an id, the only open request is shown and you \
+    are asked; without a terminal, the id is required. An id is never used again, so an agent that withdraws its request and asks for something \
+    else gets no decision. A process that an agent started cannot approve: exit code 5. Exit code 1 if the approval was decided before.
 
 Examples:
   bowline approve fix
   bowline approve fix 7 --session
   bowline approve fix --input changed.json";
 
-pub(crate) const DENY_EXAMPLES: &str = "The agent gets the reason and goes on.
+pub(crate) const DENY_EXAMPLES: &str =
+    "The agent continues its turn. It receives the reason if its protocol carries messages.
 
 Examples:
   bowline deny fix
@@ -61,7 +66,7 @@ pub(crate) const DEQUEUE_EXAMPLES: &str = "Examples:
   bowline dequeue fix
   bowline dequeue fix p42";
 
-pub(crate) const SET_EXAMPLES: &str = "Without a running process, the next one begins with the new value.
+pub(crate) const SET_EXAMPLES: &str = "Without a running process, the next process starts with the new value.
 
 Examples:
   bowline set fix model NAME
@@ -81,7 +86,7 @@ pub(crate) fn for_sessions(arg: clap::Arg) -> clap::Arg {
             "Provider to run (`bowline providers` lists them). Default: the provider of the resumed session, else BOWLINE_PROVIDER",
         ),
         "permission" => arg.help("Actions that the agent may take without approval; the others wait for you. Default: `ask`"),
-        "timeout" => arg.help("Maximum time for one turn, such as 90s or 10m, without the time in which it waits for you. Default: `none`"),
+        "timeout" => arg.help("Maximum time for one turn, such as 90s or 10m. Time spent waiting for you does not count. Default: `none`"),
         "resume" => arg.help(
             "Resume a session: its id or a part of it, its name or key, `@last`, or the agent's own id. It keeps its id and its journal",
         ),
@@ -113,11 +118,16 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "NAME", value_parser = super::request::key, conflicts_with = "label")]
     pub(crate) name: Option<String>,
 
+    /// File with the task, as JSON: `title`, `goal`, `constraints` and `acceptance` become the first prompt, and the title the name if there
+    /// is no `--name`. A field that Bowline cannot honour is refused
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    pub(crate) task: Option<PathBuf>,
+
     /// End the agent's process after this time without a prompt; the next prompt resumes it. `none` keeps it. Default: 10m
     #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
     pub(crate) idle: Option<TimeLimit>,
 
-    /// Deny an approval that waits for longer than this. Default: `none`
+    /// Deny an approval that waits for longer than this. Default: `none`. Other time limits pause while a request waits
     #[arg(long, value_name = "TIME", value_parser = super::request::limit)]
     pub(crate) approval_deadline: Option<TimeLimit>,
 
@@ -158,7 +168,7 @@ pub(crate) struct SendArgs {
     #[arg(value_name = "PROMPT", required_unless_present = "offered")]
     pub(crate) prompt: Option<String>,
 
-    /// Hand it to the agent in the running turn; exit with code 1 if the agent cannot be steered
+    /// Send it into the running turn; exit with code 1 if the agent cannot be steered
     #[arg(long, group = "busy")]
     pub(crate) steer: bool,
 
@@ -170,8 +180,12 @@ pub(crate) struct SendArgs {
     #[arg(long, group = "busy")]
     pub(crate) now: bool,
 
+    /// Image to attach to the prompt; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+
     /// Send a prompt that an earlier runner accepted and did not send (`bowline status` lists them)
-    #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "busy"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "busy", "image"])]
     pub(crate) offered: Option<String>,
 }
 
@@ -190,7 +204,7 @@ pub(crate) struct ApproveArgs {
     #[command(flatten)]
     pub(crate) session: SessionArg,
 
-    /// Id of the approval (`bowline status` lists them). Default: the only open one
+    /// Id of the approval (`bowline status` lists them). Default: on a terminal, the only open one, after a question
     #[arg(value_name = "ID")]
     pub(crate) approval: Option<String>,
 

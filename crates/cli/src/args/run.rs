@@ -28,13 +28,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Deny what needs an approval, instead of asking on the terminal. The default without a terminal, with `-q`, with CI set,
-    /// with an output format for programs, and with several providers
+    /// Deny requests instead of asking on the terminal. Default if there is no terminal, or with `-q`, with CI set, with an output
+    /// format for programs, or with several providers
     #[arg(long, help_heading = LIMITS)]
     pub(crate) no_ask: bool,
 
-    /// Deny an approval that is not decided within this time, such as 90s or 10m. Default: it waits, and no time limit of the
-    /// run counts
+    /// Deny an approval that is not decided within this time, such as 90s or 10m. Default: none. Other time limits pause while a
+    /// request waits
     #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "no_ask", help_heading = LIMITS)]
     pub(crate) approval_deadline: Option<std::time::Duration>,
 

@@ -1,29 +1,36 @@
 //! `bowline attach`: follows a live session, and sends what is typed. The terminal keeps its usual line mode, so nothing has to be
-//! restored however this command ends.
+//! restored however this command ends, and prompts can be typed while a request of the agent is open.
+//!
+//! A request is shown as `bowline run` shows it, and a line decides the request that is on the screen. What was typed before that does not
+//! count, and the order names the request, so that an agent that asks for something else meanwhile gets no decision. Without a terminal,
+//! nothing shows that the line was typed by a person who read the request, so it decides no approval.
 
 mod typed;
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
-use bowline::journal::{Home, Reader};
+use bowline::journal::{Home, Reader, SessionMeta};
 use bowline::remote::{ConnectError, OrderError, OrderSender};
 use bowline::{AttachedSession, EventWatch};
-use bowline_protocol::kinds::{ApprovalAsked, QuestionAsked};
 use bowline_protocol::{
-    Event, Kind, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, WhenBusy,
+    Event, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, Timestamp, WhenBusy,
 };
 use tokio::sync::mpsc;
 
-use self::typed::{OpenRequests, TypedLine, explained, meaning};
+use self::typed::{TypedLine, meaning};
 use super::live::{find, refused, unreachable, watches_only};
-use super::orders::{described, in_words, word};
+use super::orders::{described, in_words};
 use crate::args::live::AttachArgs;
 use crate::error::{CommandError, Fault};
-use crate::human::{DetailLevel, RunSummary};
+use crate::human::{AskTyping, DetailLevel, LineStep, RunSummary, TICK};
 use crate::output::sink::{OutputFormat, Sink};
-use crate::signals::ProcessSignals;
-use crate::ui::terminal;
+use crate::signals::{ProcessSignals, SignalAction};
+use crate::ui::{keyboard, terminal};
 use crate::{async_runtime, suggest, time};
+
+/// The maximum number of past events in a batch.
+const AT_ONCE: usize = 256;
 
 /// Follows a session.
 pub(crate) fn run(args: &AttachArgs) -> Result<(), CommandError> {
@@ -47,21 +54,25 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), CommandError> {
     result
 }
 
-fn sink(args: &AttachArgs, format: OutputFormat) -> Sink {
+fn sink(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) -> Result<Sink, CommandError> {
+    let dir = home.session_dir(id).map_err(bowline::Error::from)?;
+    let meta = SessionMeta::read(&dir).map_err(bowline::Error::from)?;
     let detail = match args.verbose {
         0 => DetailLevel::Usual,
         1 => DetailLevel::Verbose,
         _ => DetailLevel::Everything,
     };
-    let mut options = terminal::options(detail, PermissionMode::Ask, None);
+    // The start of the session, which has both, may lie before the first event that is shown.
+    let mut options = terminal::options(detail, PermissionMode::Ask, meta.cwd);
+    options.provider = Some(meta.entry.unwrap_or(meta.provider));
     // No status line: it would be drawn over what is being typed.
     options.screen.stderr.erases = false;
-    Sink::new(format, options, None)
+    Ok(Sink::new(format, options, None))
 }
 
 /// Prints a session that is over.
 fn over(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) -> Result<(), CommandError> {
-    let mut sink = sink(args, format);
+    let mut sink = sink(args, format, home, id)?;
     let dir = home.session_dir(id).map_err(bowline::Error::from)?;
     let mut reader = Reader::open(&dir).map_err(bowline::Error::from)?;
     reader.seek(first(home, id, args.from)?).map_err(bowline::Error::from)?;
@@ -89,8 +100,16 @@ fn first(home: &Home, id: &SessionId, from: Option<u64>) -> Result<u64, CommandE
 /// The reason why the loop woke up.
 enum AttachWake {
     Event(Option<Box<Event>>),
-    Line(Option<String>),
-    Signal,
+    Line(Option<EnteredLine>),
+    Signal(SignalAction),
+    Tick,
+}
+
+/// A line of standard input.
+struct EnteredLine {
+    text: String,
+    /// When it was read. A line that came before a request was shown does not decide it.
+    at: Timestamp,
 }
 
 async fn follow(
@@ -99,45 +118,57 @@ async fn follow(
     home: &Home,
     session: AttachedSession,
 ) -> Result<(), CommandError> {
-    let mut sink = sink(args, format);
     let id = session.id().clone();
-    let mut watch = session.watch_from(first(home, &id, args.from)?).map_err(CommandError::from)?;
+    let mut sink = sink(args, format, home, &id)?;
+    let from = first(home, &id, args.from)?;
+    let mut watch = session.watch_from(from).map_err(CommandError::from)?;
     let typing = !args.watch;
-    if let Some(why) = watches_only(&session).filter(|_| typing) {
+    let watches_only = watches_only(&session);
+    if let Some(why) = watches_only.as_ref().filter(|_| typing) {
         sink.tell(&format!("watching only: {why}"))?;
     }
-    if matches!(format, OutputFormat::Human) && typing && std::io::stdin().is_terminal() {
+    let is_human = matches!(format, OutputFormat::Human);
+    let is_terminal = std::io::stdin().is_terminal();
+    if is_human {
+        let decides = typing && is_terminal && watches_only.is_none();
+        sink.ask(if decides { AskTyping::Lines } else { AskTyping::Elsewhere });
+    }
+    if is_human && typing && is_terminal {
         sink.tell(&format!("attached to {id}; type a prompt, or `:help`; Ctrl-D detaches"))?;
     }
+    show_past(&session, from, &mut watch, &mut sink).await?;
     let mut signals = ProcessSignals::new()?;
     let mut lines = typed_lines(typing);
-    let mut typist = Typist { orders: session.orders(), open: OpenRequests::default() };
+    let typist = Typist { orders: session.orders(), session, home: home.clone(), asks: is_human };
+    let (mut shown, mut tick) = (None, tokio::time::interval(Duration::from_millis(TICK.0)));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     // Piped input is sent to its end before the command detaches; a terminal detaches at once.
     let mut typed_all = !typing;
     loop {
+        if sink.waits_for_keys() != shown {
+            shown = sink.waits_for_keys();
+            if shown.is_some() {
+                sink.ring();
+                // The beginning of a line was typed before the request was shown.
+                keyboard::forget_typed();
+            }
+        }
         let woken = tokio::select! {
             biased;
-            _ = signals.stop() => AttachWake::Signal,
+            signal = signals.next() => AttachWake::Signal(signal),
             event = next(&mut watch) => AttachWake::Event(event?.map(Box::new)),
             line = lines.recv(), if !typed_all => AttachWake::Line(line),
+            // Only an open request is drawn again.
+            _ = tick.tick(), if shown.is_some() => AttachWake::Tick,
         };
         match woken {
-            AttachWake::Event(Some(event)) => {
-                sink.events(std::slice::from_ref(&*event), time::now())?;
-                if matches!(format, OutputFormat::Human) {
-                    typist.open.note(&event);
-                    if let Some(text) = asked(&event) {
-                        sink.tell(&text)?;
-                        sink.ring();
-                    }
-                }
-            }
+            AttachWake::Event(Some(event)) => sink.events(std::slice::from_ref(&*event), time::now())?,
             // The runner is gone.
             AttachWake::Event(None) => {
                 finish(&mut sink, &id)?;
                 return sink.tell("the session is over");
             }
-            AttachWake::Line(Some(line)) => match typist.line(&session, &line).await {
+            AttachWake::Line(Some(line)) => match typist.line(&line, &mut sink).await? {
                 TypedResult::Told(text) => {
                     for line in text.lines() {
                         sink.tell(line)?;
@@ -146,11 +177,34 @@ async fn follow(
                 TypedResult::Quiet => {}
                 TypedResult::Detach => return detached(&mut sink, &id),
             },
-            AttachWake::Line(None) if std::io::stdin().is_terminal() => return detached(&mut sink, &id),
+            AttachWake::Line(None) if is_terminal => return detached(&mut sink, &id),
             AttachWake::Line(None) => typed_all = true,
-            AttachWake::Signal => return detached(&mut sink, &id),
+            AttachWake::Tick => sink.tick(time::now())?,
+            AttachWake::Signal(SignalAction::Window) => sink.resize(terminal::width()),
+            AttachWake::Signal(SignalAction::Stop(_)) => return detached(&mut sink, &id),
         }
     }
+}
+
+/// Shows the events that are on file already. A request that was settled since is not shown as an open one.
+async fn show_past(
+    session: &AttachedSession,
+    from: u64,
+    watch: &mut EventWatch,
+    sink: &mut Sink,
+) -> Result<(), CommandError> {
+    let head = *session.head().borrow();
+    let mut past = Vec::new();
+    let mut last = from - 1;
+    while last < head {
+        let Some(event) = next(watch).await? else { break };
+        last = event.seq;
+        past.push(event);
+        if past.len() == AT_ONCE {
+            sink.past(&std::mem::take(&mut past), time::now())?;
+        }
+    }
+    sink.events(&past, time::now())
 }
 
 async fn next(watch: &mut EventWatch) -> Result<Option<Event>, CommandError> {
@@ -162,13 +216,13 @@ fn detached(sink: &mut Sink, id: &SessionId) -> Result<(), CommandError> {
 }
 
 /// Reads standard input line by line, on a thread of its own: a read of a terminal cannot be cancelled.
-fn typed_lines(typing: bool) -> mpsc::Receiver<String> {
+fn typed_lines(typing: bool) -> mpsc::Receiver<EnteredLine> {
     let (sender, receiver) = mpsc::channel(16);
     if typing {
         std::thread::spawn(move || {
             for line in std::io::stdin().lines() {
-                let Ok(line) = line else { return };
-                if sender.blocking_send(line).is_err() {
+                let Ok(text) = line else { return };
+                if sender.blocking_send(EnteredLine { text, at: time::now() }).is_err() {
                     return;
                 }
             }
@@ -180,7 +234,10 @@ fn typed_lines(typing: bool) -> mpsc::Receiver<String> {
 /// Sends what is typed.
 struct Typist {
     orders: OrderSender,
-    open: OpenRequests,
+    session: AttachedSession,
+    home: Home,
+    /// Whether the requests of the agent are shown.
+    asks: bool,
 }
 
 /// The result of a line.
@@ -191,25 +248,49 @@ enum TypedResult {
 }
 
 impl Typist {
-    async fn line(&mut self, session: &AttachedSession, line: &str) -> TypedResult {
-        let order = match meaning(line, &self.open) {
-            TypedLine::Nothing => return TypedResult::Quiet,
-            TypedLine::Detach => return TypedResult::Detach,
-            TypedLine::Told(text) => return TypedResult::Told(text),
-            TypedLine::Status => {
-                return TypedResult::Told(match session.snapshot().await {
-                    Ok(snapshot) => described(&snapshot),
-                    Err(error) => error.to_string(),
-                });
+    async fn line(&self, line: &EnteredLine, sink: &mut Sink) -> Result<TypedResult, CommandError> {
+        let meaning = meaning(&line.text);
+        if let (true, TypedLine::Prompt(text)) = (self.asks, &meaning) {
+            match sink.typed_line(text, line.at, time::now())? {
+                LineStep::NotAbout => {}
+                LineStep::Handled => return Ok(TypedResult::Quiet),
+                LineStep::Order(order) => return self.decide(order, sink).await,
             }
-            TypedLine::Prompt(text) => return self.prompt(text).await,
+        }
+        let order = match meaning {
+            TypedLine::Nothing => return Ok(TypedResult::Quiet),
+            TypedLine::Detach => return Ok(TypedResult::Detach),
+            TypedLine::Told(text) => return Ok(TypedResult::Told(text)),
+            TypedLine::Status => {
+                return Ok(TypedResult::Told(match self.session.snapshot().await {
+                    Ok(snapshot) => described(&snapshot, &super::decide::cards(&self.home, &snapshot)?),
+                    Err(error) => error.to_string(),
+                }));
+            }
+            TypedLine::Dismiss => match sink.dismissal() {
+                Some(order) => return self.decide(order, sink).await,
+                None => return Ok(TypedResult::Told("no question is on the screen".to_owned())),
+            },
+            TypedLine::Prompt(text) => return Ok(self.prompt(text).await),
             TypedLine::Order(order) => order,
         };
-        TypedResult::Told(match self.orders.order(order).await {
-            Ok(Receipt::Done) => return TypedResult::Quiet,
-            Ok(receipt) => in_words(&receipt),
-            Err(error) => format!("not done: {}", reason(&error)),
+        Ok(match self.orders.order(order).await {
+            Ok(Receipt::Done) => TypedResult::Quiet,
+            Ok(receipt) => TypedResult::Told(in_words(&receipt)),
+            Err(error) => TypedResult::Told(format!("not done: {}", reason(&error))),
         })
+    }
+
+    /// Sends an order about the request on the screen. Its success shows as an event.
+    async fn decide(&self, order: SessionOrder, sink: &mut Sink) -> Result<TypedResult, CommandError> {
+        match self.orders.order(order.clone()).await {
+            Ok(_) => Ok(TypedResult::Quiet),
+            Err(OrderError::Refused(why)) => {
+                sink.order_refused(&order, &why, time::now())?;
+                Ok(TypedResult::Quiet)
+            }
+            Err(error) => Ok(TypedResult::Told(format!("not done: {}", reason(&error)))),
+        }
     }
 
     /// Sends a prompt: into the running turn if the agent can be steered, else behind it.
@@ -236,24 +317,4 @@ impl Typist {
 
 fn reason(error: &OrderError) -> String {
     refused(error).summary()
-}
-
-/// Returns the line that asks the person, if an event asks for something.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only two kinds wait for a person")]
-fn asked(event: &Event) -> Option<String> {
-    match &event.kind {
-        Kind::ApprovalAsked(ApprovalAsked { summary, category, risk, .. }) => {
-            let (category, risk) = (word(category), word(risk));
-            Some(format!("approval wanted ({category}, {risk} risk): {}; {}", summary.trim(), explained()))
-        }
-        Kind::QuestionAsked(QuestionAsked { choices, .. }) if choices.is_empty() => {
-            Some("the agent asks; your next line answers, `:dismiss` does not".to_owned())
-        }
-        Kind::QuestionAsked(QuestionAsked { choices, .. }) => {
-            let numbered: Vec<String> =
-                choices.iter().enumerate().map(|(at, choice)| format!("{}) {choice}", at + 1)).collect();
-            Some(format!("the agent asks: {}; type a number or an answer", numbered.join("  ")))
-        }
-        _ => None,
-    }
 }

@@ -46,7 +46,12 @@ pub(crate) fn unresolved(error: ResolveError) -> CommandError {
 /// Connects to the runner of a session.
 pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError> {
     let (home, id) = find(name)?;
-    bowline::attach(&home, &id).await.map_err(|error| unreachable(&id, error))
+    connect_in(&home, &id).await
+}
+
+/// Connects to the runner of a session that was found.
+pub(crate) async fn connect_in(home: &Home, id: &SessionId) -> Result<AttachedSession, CommandError> {
+    bowline::attach(home, id).await.map_err(|error| unreachable(id, error))
 }
 
 /// Makes the error of a session that cannot be reached.

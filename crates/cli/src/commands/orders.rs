@@ -1,19 +1,19 @@
-//! The commands that send one order to a live session and print its receipt: send, dequeue, interrupt, approve, deny, answer, set,
-//! compact and status.
+//! The commands that send one order to a live session and print its receipt: send, dequeue, interrupt, answer, set, compact and status.
+//! Those that decide a request of the agent are in `decide`.
 
 use std::path::Path;
 
-use bowline::Receipt;
-use bowline_protocol::{
-    ApprovalVerdict, Json, PromptId, SessionOrder, SessionSnapshot, WhenBusy, kinds::PromptQueue,
-};
+use bowline::{Attachment, Receipt};
+use bowline_protocol::{PromptId, SessionOrder, SessionSnapshot, WhenBusy, kinds::PromptQueue};
 use bowline_providers::ansi::harmless;
 
-use super::live::{connect, refused};
-use super::run::prompt;
-use crate::args::live::{AnswerArgs, ApproveArgs, DenyArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
+use super::decide::cards;
+use super::live::{connect, connect_in, find, refused};
+use super::run::{absolute_file, prompt};
+use crate::args::live::{AnswerArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
 use crate::async_runtime;
 use crate::error::{CommandError, Fault};
+use crate::human::{ApprovalCards, shell_word};
 use crate::ui::Stdout;
 
 /// Sends a prompt.
@@ -27,10 +27,22 @@ pub(crate) fn send(args: &SendArgs, stdout: &mut Stdout) -> Result<(), CommandEr
                 (false, false) => WhenBusy::Queue,
             };
             let text = prompt(args.prompt.as_deref())?;
-            SessionOrder::Prompt { text, attachments: Vec::new(), when_busy, from: None }
+            let attachments = args.image.iter().map(|path| attachment(path)).collect::<Result<_, _>>()?;
+            SessionOrder::Prompt { text, attachments, when_busy, from: None }
         }
     };
     give(&args.session, order, stdout)
+}
+
+/// Makes the attachment of an image. The runner reads it, and has another directory.
+fn attachment(path: &Path) -> Result<Attachment, CommandError> {
+    let path = absolute_file(path, "--image")?;
+    match path.into_os_string().into_string() {
+        Ok(path) => Ok(Attachment { path, media_type: None }),
+        Err(path) => {
+            Err(CommandError::new(Fault::Usage, format!("the path of `--image` is not UTF-8: {path:?}")))
+        }
+    }
 }
 
 /// Takes a prompt back.
@@ -47,24 +59,6 @@ pub(crate) fn interrupt(args: &SessionArg, stdout: &mut Stdout) -> Result<(), Co
 /// Compacts the agent's context.
 pub(crate) fn compact(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
     give(args, SessionOrder::Compact, stdout)
-}
-
-/// Allows what an agent asks for.
-pub(crate) fn approve(args: &ApproveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let verdict = match (&args.input, args.for_session) {
-        (_, true) => ApprovalVerdict::AllowForSession,
-        (Some(path), false) => ApprovalVerdict::Allow { input: Some(input(path)?) },
-        (None, false) => ApprovalVerdict::Allow { input: None },
-    };
-    let approval = args.approval.as_deref().map(Into::into);
-    give(&args.session, SessionOrder::Decide { approval, verdict }, stdout)
-}
-
-/// Denies what an agent asks for.
-pub(crate) fn deny(args: &DenyArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let verdict = ApprovalVerdict::Deny { message: args.message.clone() };
-    let approval = args.approval.as_deref().map(Into::into);
-    give(&args.session, SessionOrder::Decide { approval, verdict }, stdout)
 }
 
 /// Answers a question of an agent.
@@ -115,36 +109,23 @@ fn json(value: &impl serde::Serialize) -> Result<String, CommandError> {
         .map_err(|error| CommandError::new(Fault::Internal, "could not write the receipt").caused_by(error))
 }
 
-/// Reads the JSON input of a tool.
-fn input(path: &Path) -> Result<Json, CommandError> {
-    let wrong = |message: String| CommandError::new(Fault::Usage, message);
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-            .map_err(|error| wrong("could not read standard input".to_owned()).caused_by(error))?
-    } else {
-        std::fs::read_to_string(path)
-            .map_err(|error| wrong(format!("could not read `--input {}`", path.display())).caused_by(error))?
-    };
-    serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("`--input {}` is not JSON", path.display())).caused_by(error))
-}
-
 /// Prints the state of a session.
 pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
     let runtime = async_runtime::start()?;
+    let (home, id) = find(&args.session)?;
     let snapshot = runtime.block_on(async {
-        let session = connect(&args.session).await?;
+        let session = connect_in(&home, &id).await?;
         session.snapshot().await.map_err(|error| refused(&error))
     })?;
     runtime.shutdown_background();
     if args.json {
         return stdout.print(&format!("{}\n", json(&snapshot)?));
     }
-    stdout.print(&harmless(&described(&snapshot)))
+    stdout.print(&harmless(&described(&snapshot, &cards(&home, &snapshot)?)))
 }
 
-/// Describes a session for people.
-pub(crate) fn described(snapshot: &SessionSnapshot) -> String {
+/// Describes a session for people. Approvals are shown whole: a person decides by them.
+pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards) -> String {
     let mut text = format!("session   {}\nstate     {}\n", snapshot.session, word(snapshot.state));
     let model = snapshot.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
     text += &format!("agent     {}{model}\n", snapshot.provider);
@@ -156,8 +137,8 @@ pub(crate) fn described(snapshot: &SessionSnapshot) -> String {
         text += &format!("turn      {}, {}\n", last.turn, word(last.outcome));
     }
     for asked in &snapshot.approvals {
-        text +=
-            &format!("approval  {}: {} ({} risk)\n", asked.id, one_line(&asked.summary), word(asked.risk));
+        let id = shell_word(asked.id.as_str());
+        text += &format!("approval  {id}: {}\n", cards.lines(asked).join("\n"));
     }
     for asked in &snapshot.questions {
         let choices = if asked.choices.is_empty() {

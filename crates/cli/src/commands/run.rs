@@ -20,6 +20,7 @@ mod uncertified;
 
 use crate::args::run::RunArgs;
 use crate::error::CommandError;
+use crate::human::AskTyping;
 use crate::output::sink::{OutputFormat, Sink};
 use crate::signals::StopSignal;
 use crate::ui::Stdout;
@@ -29,9 +30,10 @@ use choose::NamedProvider;
 pub(crate) use choose::RequestTarget;
 pub(crate) use closed_output::beside_the_run;
 pub(crate) use follow::to_the_end;
-pub(crate) use prompt::prompt;
+pub(crate) use prompt::{piped, prompt};
 use render_options::{detail, reads_only, render_options};
 pub(crate) use request::permission;
+pub(crate) use request::{absolute_file, read as read_option_file};
 pub(crate) use resolved::ResolvedRequest;
 pub(crate) use settings::{load, warn};
 
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
         sink.mention(&format!("resuming the session in {}", cwd.display()))?;
     }
     if asking == Asking::Person {
-        sink.ask();
+        sink.ask(AskTyping::Keys);
     }
     // With its format for live sessions, the agent can ask.
     let asks = asking == Asking::Person && manifest.is_some_and(|manifest| manifest.live_format().is_some());

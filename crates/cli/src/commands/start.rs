@@ -1,5 +1,7 @@
 //! `bowline start`: a live session in a runner that outlives this command. The runner is this program again, with the same arguments.
 
+mod task_file;
+
 use std::ffi::OsString;
 
 use bowline::journal::Home;
@@ -7,7 +9,7 @@ use bowline::{LiveSession, SessionTask};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
-use super::run::{RequestTarget, ResolvedRequest, prompt};
+use super::run::{RequestTarget, ResolvedRequest, piped, prompt};
 use crate::args::live::StartArgs;
 use crate::args::request::TimeLimit;
 use crate::args::{Args, Command};
@@ -21,6 +23,8 @@ use crate::ui::{Stdout, Ui};
 struct RunnerSpec {
     args: Vec<String>,
     prompt: Option<String>,
+    /// The title of the task, which is the name of a session without one.
+    title: Option<String>,
 }
 
 /// The report of the runner: the session that listens, or why there is none.
@@ -43,7 +47,13 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         let message = format!("a session cannot be started with `{flag}`");
         return Err(CommandError::new(Fault::Usage, message).hint("`bowline run` honours it"));
     }
-    let spec = RunnerSpec { args: own_args()?, prompt: text(args)? };
+    // Read here: the runner has another directory and no terminal.
+    let task = args.task.as_deref().map(task_file::read).transpose()?;
+    let (prompt, title) = match task {
+        Some(task) => (Some(task.prompt), Some(task.title)),
+        None => (text(args)?, None),
+    };
+    let spec = RunnerSpec { args: own_args()?, prompt, title };
     let spec = serde_json::to_vec(&spec).map_err(internal("could not describe the session"))?;
     let log = Home::from_env()
         .ok()
@@ -53,7 +63,7 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     let report = runtime.block_on(async {
         let started = bowline::runner::start_runner([OsString::from("session-runner")], spec, log).await;
         let mut runner = started.map_err(internal("could not start the runner of the session"))?;
-        runner.report().await.map_err(internal("could not hear from the runner of the session"))
+        runner.report().await.map_err(internal("could not read the runner's report"))
     })?;
     let report = report.and_then(|line| serde_json::from_slice::<RunnerReport>(&line).ok());
     match report {
@@ -80,8 +90,8 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
 fn text(args: &StartArgs) -> Result<Option<String>, CommandError> {
     use std::io::IsTerminal as _;
     if args.request.prompt.is_none() {
-        // A session without a prompt waits for one. Piped input is a prompt only if the argument is `-`.
-        return Ok(None);
+        // A session without a prompt waits for one.
+        return piped();
     }
     // Without the terminal check, `start "…"` in a script would wait for its standard input to end.
     let typed = args.request.prompt.as_deref().filter(|prompt| *prompt != "-");
@@ -114,9 +124,9 @@ pub(crate) fn runner() -> Result<(), CommandError> {
         .map_err(internal("the runner of a session is started by `bowline start`"))?;
     bowline::start_keeper();
     let report = streams.report;
-    let opened = prepare(&streams.spec).and_then(|(args, prompt)| {
+    let opened = prepare(&streams.spec).and_then(|(args, spec)| {
         let runtime = async_runtime::start()?;
-        let session = runtime.block_on(open(&args, prompt))?;
+        let session = runtime.block_on(open(&args, spec))?;
         Ok((runtime, session))
     });
     let (runtime, (session, socket)) = match opened {
@@ -149,12 +159,12 @@ fn tell(report: bowline::runner::DetachedReport, text: &RunnerReport) {
     }
 }
 
-fn prepare(spec: &[u8]) -> Result<(StartArgs, Option<String>), CommandError> {
+fn prepare(spec: &[u8]) -> Result<(StartArgs, RunnerSpec), CommandError> {
     let spec: RunnerSpec = serde_json::from_slice(spec)
         .map_err(internal("the runner of a session is started by `bowline start`"))?;
-    let args = std::iter::once("bowline".to_owned()).chain(spec.args);
+    let args = std::iter::once("bowline".to_owned()).chain(spec.args.iter().cloned());
     match Args::try_parse_from(args) {
-        Ok(Args { command: Some(Command::Start(args)) }) => Ok((*args, spec.prompt)),
+        Ok(Args { command: Some(Command::Start(args)) }) => Ok((*args, spec)),
         Ok(_) | Err(_) => {
             Err(CommandError::new(Fault::Internal, "the runner got other arguments than `start`"))
         }
@@ -162,12 +172,12 @@ fn prepare(spec: &[u8]) -> Result<(StartArgs, Option<String>), CommandError> {
 }
 
 /// Opens the session and its socket.
-async fn open(
-    args: &StartArgs,
-    prompt: Option<String>,
-) -> Result<(LiveSession, std::path::PathBuf), CommandError> {
+async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<(LiveSession, std::path::PathBuf), CommandError> {
+    let RunnerSpec { prompt, title, .. } = spec;
     let mut request = args.request.clone();
-    request.label = args.name.clone().or(request.label);
+    // A title may be longer than a name.
+    let title = title.map(|title| title[..title.floor_char_boundary(bowline::NAME_LIMIT)].to_owned());
+    request.label = args.name.clone().or(request.label).or(title);
     let resolved = ResolvedRequest::of(&request)?;
     let named = match &resolved.target {
         RequestTarget::One(named) if named.manifest().is_some() => named,

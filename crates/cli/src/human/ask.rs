@@ -15,6 +15,8 @@
 
 mod card;
 mod line_entry;
+mod lines;
+mod listed;
 mod replies;
 mod shown;
 
@@ -28,6 +30,8 @@ use bowline_protocol::{
 use serde_json::Value;
 
 use self::line_entry::{EntryStep, LineEntry};
+pub(crate) use self::lines::LineStep;
+pub(crate) use self::listed::{ApprovalCards, shell_word};
 use self::replies::TypedAnswer;
 
 /// A key that is pressed sooner after a request is shown was meant for something else.
@@ -36,9 +40,21 @@ const GRACE: Millis = Millis(300);
 /// The longest text that a person gets to change, in bytes. A longer one is typed anew.
 const LONGEST_CHANGE: usize = 1_000;
 
+/// How the person decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AskTyping {
+    /// By single keys, while a request is on the screen.
+    Keys,
+    /// By lines, among other lines that the person types.
+    Lines,
+    /// Not here: the requests are only shown.
+    Elsewhere,
+}
+
 /// The requests of the agent that wait for the person.
 #[derive(Debug)]
 pub(super) struct AskPanel {
+    typing: AskTyping,
     open: VecDeque<OpenRequest>,
     /// The first open request, once it is on the screen.
     shown: Option<ShownRequest>,
@@ -109,7 +125,12 @@ pub(super) struct AskKeys {
 }
 
 impl AskKeys {
-    fn list(self) -> Vec<(char, &'static str, &'static str)> {
+    fn list(self, typing: AskTyping) -> Vec<(char, &'static str, &'static str)> {
+        // On a line, the text follows the key.
+        let (edit, message) = match typing {
+            AskTyping::Keys | AskTyping::Elsewhere => ("edit", "message"),
+            AskTyping::Lines => ("edit TEXT", "message TEXT"),
+        };
         let all = [
             (self.once, 'y', "once", "allow it, this time"),
             (
@@ -118,12 +139,12 @@ impl AskKeys {
                 "session",
                 "allow it, and what the agent counts as the same, for this session",
             ),
-            (self.change, 'e', "edit", "change the command or the input, then allow it"),
+            (self.change, 'e', edit, "change the command or the input, then allow it"),
             (true, 'n', "deny", "deny it"),
             (
                 true,
                 'm',
-                "message",
+                message,
                 "deny it with a message; the agent reads it if its protocol carries messages",
             ),
             (true, '?', "more", "show all details"),
@@ -135,17 +156,20 @@ impl AskKeys {
     }
 
     /// Returns the keys on one line.
-    fn line(self) -> String {
+    fn line(self, typing: AskTyping) -> String {
         let keys: Vec<String> =
-            self.list().iter().map(|(key, short, _)| format!("[{key}] {short}")).collect();
+            self.list(typing).iter().map(|(key, short, _)| format!("[{key}] {short}")).collect();
         keys.join(" ")
     }
 
     /// Returns a line for each key.
-    fn explained(self) -> Vec<String> {
-        let keys = self.list().into_iter().filter(|(key, ..)| *key != '?');
+    fn explained(self, typing: AskTyping) -> Vec<String> {
+        let keys = self.list(typing).into_iter().filter(|(key, ..)| *key != '?');
         let mut lines: Vec<String> = keys.map(|(key, _, long)| format!("{key}  {long}")).collect();
-        lines.push("Ctrl-C  cancel the run".to_owned());
+        lines.push(match typing {
+            AskTyping::Keys | AskTyping::Elsewhere => "Ctrl-C  cancel the run".to_owned(),
+            AskTyping::Lines => "Ctrl-C  detach; the request waits".to_owned(),
+        });
         lines
     }
 }
@@ -197,8 +221,8 @@ impl OpenRequest {
 }
 
 impl AskPanel {
-    pub(super) fn new() -> Self {
-        Self { open: VecDeque::new(), shown: None, done: 0, count: 0, takes_changes: true }
+    pub(super) fn new(typing: AskTyping) -> Self {
+        Self { typing, open: VecDeque::new(), shown: None, done: 0, count: 0, takes_changes: true }
     }
 
     /// Records an approval that the agent asks for.

@@ -1,7 +1,7 @@
 //! Tool calls: one line each, with its subject and outcome.
 
 use bowline_protocol::kinds::{ToolFinished, ToolKind, ToolStarted, ToolStatus, ToolUpdated};
-use bowline_protocol::{Json, Timestamp, ToolId};
+use bowline_protocol::{Excerpt, Json, Timestamp, ToolId};
 use serde_json::Value;
 
 use super::line::{Paint, PaintedLine};
@@ -52,6 +52,8 @@ pub(super) struct ToolCall {
     started: Timestamp,
     /// The arguments so far.
     input: Option<Json>,
+    /// The beginning of arguments that are too long for an event.
+    head: Option<Excerpt>,
     /// The end of its output so far.
     tail: String,
 }
@@ -63,6 +65,11 @@ impl ToolCall {
     /// Returns the arguments.
     pub(super) fn arguments(&self) -> Option<Value> {
         self.input.as_ref()?.read().ok()
+    }
+
+    /// Returns the beginning of arguments that are too long for an event.
+    pub(super) fn input_head(&self) -> Option<&Excerpt> {
+        self.head.as_ref()
     }
 
     /// Returns the change of an edit, if its arguments contain it.
@@ -194,6 +201,7 @@ impl OpenCalls {
             nested: tool.parent.is_some(),
             started: at,
             input: tool.input.clone(),
+            head: tool.input_head.clone(),
             tail: String::new(),
         };
         match self.open.iter_mut().find(|open| open.id == tool.id) {
@@ -201,11 +209,13 @@ impl OpenCalls {
             Some(open) => {
                 let subject = if call.subject.is_empty() { open.subject.clone() } else { call.subject };
                 let (input, tail) = (call.input.or(open.input.take()), std::mem::take(&mut open.tail));
+                let head = call.head.or(open.head.take());
                 *open = ToolCall {
                     subject,
                     started: open.started,
                     title: open.title.clone(),
                     input,
+                    head,
                     tail,
                     ..call
                 };

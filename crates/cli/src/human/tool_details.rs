@@ -126,7 +126,14 @@ impl EditChange {
     }
 
     fn patch(&mut self, patch: &str) {
-        for line in patch.lines().filter(|line| !line.starts_with("+++") && !line.starts_with("---")) {
+        let lines: Vec<&str> = patch.lines().collect();
+        let starts = |at: usize, with: &str| lines.get(at).is_some_and(|line| line.starts_with(with));
+        // A header is a pair of lines before a hunk. A changed line may begin like one: `++x` is added as `+++x`.
+        let is_header = |at: usize| starts(at, "--- ") && starts(at + 1, "+++ ") && starts(at + 2, "@@");
+        for (at, line) in lines.iter().enumerate() {
+            if is_header(at) || at.checked_sub(1).is_some_and(is_header) {
+                continue;
+            }
             if let Some(line) = line.strip_prefix('+') {
                 self.line(LineMark::Added, line);
             } else if let Some(line) = line.strip_prefix('-') {
@@ -157,7 +164,10 @@ fn ended(text: &str) -> std::borrow::Cow<'_, str> {
 fn shown(line: &str) -> String {
     let line = line.trim_end();
     let head = &line[..line.floor_char_boundary(LONGEST_LINE)];
-    ansi::harmless(&head.replace('\t', "    ")).into_owned()
+    let left = line.len() - head.len();
+    let text = ansi::harmless(&head.replace('\t', "    ")).into_owned();
+    // A person may decide by this line.
+    if left > 0 { format!("{text} ... ({left} more bytes)") } else { text }
 }
 
 /// Returns the last non-empty lines of a text, without terminal sequences.
@@ -275,6 +285,11 @@ mod tests {
             "+2 -1",
             &["-a", "+b", "+c"],
         );
+        check(
+            &json!({"patch": "--- a\n+++ a\n@@ -1 +1 @@\n--- old\n+++new\n"}),
+            "+1 -1",
+            &["--- old", "+++new"],
+        );
         let patch = "*** Begin Patch\n*** Update File: x\n@@\n a\n-\tb\n+c\n*** End Patch";
         check(&json!({"input": patch}), "+1 -1", &["-    b", "+c"]);
         check(
@@ -306,6 +321,12 @@ mod tests {
         }
         let deep = "[".repeat(100) + &"]".repeat(100);
         assert_eq!(EditChange::of(&serde_json::from_str(&deep).expect("JSON")), None);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_says_so() {
+        let change = EditChange::of(&serde_json::json!({"content": "x".repeat(1_200)})).expect("a change");
+        assert!(change.lines[0].1.ends_with("xxx ... (200 more bytes)"), "{:?}", change.lines);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use serde::Serialize;
 use super::view::ViewWriter;
 use crate::error::CommandError;
 use crate::human::{
-    DetailLevel, Interrupt, OutputPiece, PieceStream, RenderOptions, Renderer, RunSummary, Screen,
+    AskTyping, DetailLevel, Interrupt, LineStep, OutputPiece, PieceStream, RenderOptions, Renderer,
+    RunSummary, Screen,
 };
 use crate::ui::{FULL, Stdout, Ui, terminal};
 
@@ -79,6 +80,13 @@ impl fmt::Debug for Sink {
     }
 }
 
+/// Whether a request that waits is shown behind a batch of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AskNow {
+    No,
+    Yes,
+}
+
 impl Sink {
     /// Makes a sink for our own streams.
     pub(crate) fn new(format: OutputFormat, options: RenderOptions, provider: Option<String>) -> Self {
@@ -123,6 +131,10 @@ impl Sink {
 
     /// Writes a batch of events.
     pub(crate) fn events(&mut self, events: &[Event], now: Timestamp) -> Result<(), CommandError> {
+        self.write_events(events, now, AskNow::Yes)
+    }
+
+    fn write_events(&mut self, events: &[Event], now: Timestamp, ask: AskNow) -> Result<(), CommandError> {
         let (mut pieces, mut waiting) = (Vec::new(), 0);
         // Standard error gets its part also if standard output is closed.
         let mut closed = Ok(());
@@ -147,7 +159,9 @@ impl Sink {
         if let Some(viewer) = self.viewer.as_mut().filter(|_| closed.is_ok()) {
             closed = viewer.flush(&mut self.stdout);
         }
-        pieces.extend(self.renderer.ask_next(now));
+        if ask == AskNow::Yes {
+            pieces.extend(self.renderer.ask_next(now));
+        }
         let written = self.write(&pieces);
         closed.and(written)
     }
@@ -171,8 +185,29 @@ impl Sink {
     }
 
     /// Lets the person decide what the agent asks for.
-    pub(crate) fn ask(&mut self) {
-        self.renderer.ask();
+    pub(crate) fn ask(&mut self, typing: AskTyping) {
+        self.renderer.ask(typing);
+    }
+
+    /// Writes events of the past. A request in them is shown only if no later one of them settles it: by the next [`Self::events`].
+    pub(crate) fn past(&mut self, events: &[Event], now: Timestamp) -> Result<(), CommandError> {
+        self.write_events(events, now, AskNow::No)
+    }
+
+    /// Handles a line that the person typed.
+    pub(crate) fn typed_line(
+        &mut self,
+        line: &str,
+        entered: Timestamp,
+        now: Timestamp,
+    ) -> Result<LineStep, CommandError> {
+        let (pieces, step) = self.renderer.typed_line(line, entered, now);
+        self.write(&pieces).map(|()| step)
+    }
+
+    /// Returns the order that dismisses the question on the screen.
+    pub(crate) fn dismissal(&mut self) -> Option<SessionOrder> {
+        self.renderer.dismissal()
     }
 
     /// Returns the number of the request that waits for the keyboard.

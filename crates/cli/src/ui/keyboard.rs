@@ -82,11 +82,7 @@ impl Keyboard {
 
     /// Drops what was typed up to now: it was meant for something else.
     pub(crate) fn flush(&mut self) {
-        let stdin = io::stdin();
-        if !in_background(&stdin) {
-            // A terminal that is gone has no input, and the reader reports it.
-            let _ = tcflush(&stdin, QueueSelector::IFlush);
-        }
+        forget_typed();
         while self.input.try_recv().is_ok() {}
     }
 }
@@ -110,6 +106,15 @@ pub(crate) fn restore() {
     if !in_background(&stdin) {
         // The terminal may be gone.
         let _ = tcsetattr(&stdin, OptionalActions::Now, &before);
+    }
+}
+
+/// Drops what was typed on standard input and not read, also the beginning of a line.
+pub(crate) fn forget_typed() {
+    let stdin = io::stdin();
+    if stdin.is_terminal() && !in_background(&stdin) {
+        // A terminal that is gone has no input, and the reader reports it.
+        let _ = tcflush(&stdin, QueueSelector::IFlush);
     }
 }
 

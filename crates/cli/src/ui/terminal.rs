@@ -105,7 +105,7 @@ pub(crate) fn width() -> u16 {
 }
 
 /// Returns the characters that the terminal can show.
-fn glyphs() -> Glyphs {
+pub(crate) fn glyphs() -> Glyphs {
     // The order of locale(7): the first variable that is set counts.
     let [all, ctype, lang] = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
     Glyphs::of_locale([all.as_deref(), ctype.as_deref(), lang.as_deref()])

@@ -5,6 +5,7 @@
 mod approvals;
 mod attached;
 mod crashes;
+mod decide;
 mod impostors;
 mod inside;
 mod options;
@@ -14,4 +15,5 @@ mod random_kills;
 mod session;
 mod start;
 mod steers;
+mod terminals;
 mod waiting;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use rustix::time::Timespec;
@@ -130,6 +131,25 @@ impl Terminal {
     pub(crate) fn reads_lines(&self) -> bool {
         let modes = tcgetattr(&self.slave).expect("the terminal is there").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
+    /// Returns the modes of the terminal, as one text that can be compared.
+    pub(crate) fn modes(&self) -> String {
+        format!("{:?}", tcgetattr(&self.slave).expect("the terminal is there"))
+    }
+
+    /// Gives the terminal another width. The kernel sends SIGWINCH to the foreground of its session only, so this does it for the child.
+    pub(crate) fn resize(&mut self, width: u16) {
+        let size = Winsize { ws_row: ROWS, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.slave, size).expect("a terminal has a size");
+        self.width = width;
+        self.signal(Signal::WINCH);
+    }
+
+    /// Sends a signal to the shell line.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a child");
+        kill_process(pid, signal).expect("it runs");
     }
 
     /// Waits until the terminal reads single keys.

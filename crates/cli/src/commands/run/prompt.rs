@@ -47,6 +47,21 @@ pub(crate) fn prompt(argument: Option<&str>) -> Result<String, CommandError> {
     whole(format!("{text}\n\n{input}"))
 }
 
+/// Returns the prompt that is piped in, for a command that needs none. Standard input that is open and silent is not waited for: a command
+/// in a script inherits one that never ends.
+pub(crate) fn piped() -> Result<Option<String>, CommandError> {
+    if std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    if !speaks()? {
+        let mut ui = Ui::new();
+        ui.status("standard input is silent, and is not read");
+        ui.hint("`-` as the prompt waits for it; `</dev/null` leaves it out");
+        return Ok(None);
+    }
+    Ok(Some(read()?).filter(|text| !text.trim().is_empty()))
+}
+
 fn whole(prompt: String) -> Result<String, CommandError> {
     if prompt.trim().is_empty() { Err(none()) } else { Ok(prompt) }
 }

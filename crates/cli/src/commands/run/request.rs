@@ -169,9 +169,14 @@ fn directory(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, C
 }
 
 fn file(path: &Path, option: &str, args: &RequestArgs) -> Result<PathBuf, CommandError> {
-    let path = absolute(path, option)?;
     // A path in a container cannot be checked here.
-    if path.is_file() || args.docker.is_some() {
+    if args.docker.is_some() { absolute(path, option) } else { absolute_file(path, option) }
+}
+
+/// Makes the path of a file that an option names absolute.
+pub(crate) fn absolute_file(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
+    let path = absolute(path, option)?;
+    if path.is_file() {
         return Ok(path);
     }
     let message = format!("`{option} {}` is not a file", path.display());
@@ -187,7 +192,7 @@ fn absolute(path: &Path, option: &str) -> Result<PathBuf, CommandError> {
 }
 
 /// Reads a file that an option names. Rejects devices, pipes and large files.
-pub(super) fn read(path: &Path, option: &str) -> Result<String, CommandError> {
+pub(crate) fn read(path: &Path, option: &str) -> Result<String, CommandError> {
     let wrong = |message: String| CommandError::new(Fault::Usage, message);
     let named = format!("`{option} {}`", path.display());
     let failed = |error| wrong(format!("could not read {named}")).caused_by(error);

@@ -3,11 +3,10 @@
 //! A person decides by these lines, so nothing is cut without a line that says so.
 
 use bowline_protocol::kinds::{ApprovalAsked, QuestionAsked};
-use bowline_protocol::{ApprovalCategory, EnforcedBy, OptionEffect, Risk};
+use bowline_protocol::{ApprovalCategory, EnforcedBy, Excerpt, OptionEffect, Risk};
 use bowline_providers::ansi;
 use serde_json::Value;
 
-use super::AskKeys;
 use crate::human::calls::{self, ToolCall};
 use crate::human::line::{Paint, PaintedLine};
 use crate::human::tool_details::EditChange;
@@ -27,6 +26,13 @@ const FIRST: ShownPart = ShownPart { lines: 24, bytes: 4 * 1024, rest: "? shows 
 
 /// The part that `?` shows. Events have at most 32 KiB of a tool's input.
 const ALL: ShownPart = ShownPart { lines: 2_000, bytes: 64 * 1024, rest: "too long to show" };
+
+/// The part that a command prints that asks for nothing.
+const PRINTED: ShownPart =
+    ShownPart { lines: 200, bytes: 16 * 1024, rest: "`bowline status --json` prints the whole request" };
+
+/// The maximum number of files that are listed.
+const FILES: usize = 32;
 
 /// The maximum number of choices of a question that are shown.
 const CHOICES: usize = 64;
@@ -66,7 +72,7 @@ pub(super) fn command(input: &Value) -> Option<(&'static str, String)> {
 }
 
 /// Writes a word so that its end shows.
-fn quoted(word: &str) -> String {
+pub(in crate::human) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -82,8 +88,19 @@ pub(super) fn approval(asked: &ApprovalAsked, context: &CardContext<'_>) -> Vec<
     lines
 }
 
+/// Returns the lines of an approval for a command that asks for nothing.
+pub(super) fn printed(asked: &ApprovalAsked, context: &CardContext<'_>) -> Vec<PaintedLine> {
+    let mut lines = vec![title(asked, context)];
+    body(asked, context, PRINTED, &mut lines);
+    lines
+}
+
 /// Returns the lines of an approval with all details, and what each key does.
-pub(super) fn explained(asked: &ApprovalAsked, keys: AskKeys, context: &CardContext<'_>) -> Vec<PaintedLine> {
+pub(super) fn explained(
+    asked: &ApprovalAsked,
+    keys: &[String],
+    context: &CardContext<'_>,
+) -> Vec<PaintedLine> {
     let mut lines = vec![title(asked, context)];
     body(asked, context, ALL, &mut lines);
     if let Some(input) = input(asked, context.call) {
@@ -99,7 +116,7 @@ pub(super) fn explained(asked: &ApprovalAsked, keys: AskKeys, context: &CardCont
         EnforcedBy::Nothing => "nothing: the action may have happened",
     };
     lines.push(fact("held back by", held));
-    lines.extend(keys.explained().into_iter().map(|text| PaintedLine::of(Paint::Plain, format!("  {text}"))));
+    lines.extend(keys.iter().map(|text| PaintedLine::of(Paint::Plain, format!("  {text}"))));
     let after = "After a denial the agent does not do it, and continues its turn: it may try another way.";
     lines.push(PaintedLine::of(Paint::Dim, format!("  {after}")));
     lines
@@ -136,23 +153,38 @@ fn body(asked: &ApprovalAsked, context: &CardContext<'_>, part: ShownPart, lines
     let input = input(asked, context.call);
     let summary = words::one_line(&asked.summary);
     let mut reason = Some(summary.clone());
-    if let Some((_, command)) = input.as_ref().and_then(command) {
-        indented(&command, part, context.glyphs, lines);
-        reason = reason.filter(|reason| *reason != words::one_line(&command));
+    let shell = input.as_ref().and_then(command);
+    if let Some((_, command)) = &shell {
+        indented(command, part, context.glyphs, lines);
+        reason = reason.filter(|reason| *reason != words::one_line(command));
         let place = input.as_ref().and_then(|input| input.get("cwd")?.as_str());
         if let Some(place) = place.filter(|place| Some(*place) != context.cwd) {
             lines.push(fact("in", &words::one_line(place)));
         }
-    } else if let Some(change) = change(asked, context) {
+    }
+    let head = asked.input_head.as_ref().or_else(|| context.call?.input_head());
+    if let Some(change) = change(asked, context) {
         lines.extend(change.painted(part.lines));
         hidden(change.len().saturating_sub(part.lines), part, context.glyphs, lines);
+    } else if let Some(diff) = &asked.diff {
+        planned(diff, part, context.glyphs, lines);
+    } else if shell.is_some() {
+        // The command is the action. `?` shows the other arguments.
     } else if let Some(input) = &input {
         let text = serde_json::to_string_pretty(input).unwrap_or_default();
         indented(&text, part, context.glyphs, lines);
+    } else if let Some(head) = head {
+        indented(&head.text, part, context.glyphs, lines);
+        if head.is_cut() {
+            let text =
+                format!("    {} {} bytes in all: too long to show", context.glyphs.ellipsis(), head.bytes);
+            lines.push(PaintedLine::of(Paint::Yellow, text));
+        }
     } else {
-        // The summary is all that the agent sent.
         indented(&asked.summary, part, context.glyphs, lines);
         reason = None;
+        // The summary is the agent's own description. Nothing shows that it is true.
+        lines.push(fact("input", "not reported by the agent"));
     }
     if let Some(files) = files(asked, context) {
         lines.push(fact("files", &files));
@@ -174,6 +206,13 @@ fn body(asked: &ApprovalAsked, context: &CardContext<'_>, part: ShownPart, lines
 
 /// Returns the files that a request names.
 fn files(asked: &ApprovalAsked, context: &CardContext<'_>) -> Option<String> {
+    if !asked.paths.is_empty() {
+        let name = |path: &String| words::one_line(&calls::short(path, context.cwd));
+        let named: Vec<String> = asked.paths.iter().take(FILES).map(name).collect();
+        let left = asked.paths.len().saturating_sub(FILES);
+        let more = if left > 0 { format!(" and {left} more") } else { String::new() };
+        return Some(format!("{}{more}", named.join(", ")));
+    }
     match asked.category {
         ApprovalCategory::Edit | ApprovalCategory::Read => {
             let own = asked.input.as_ref().and_then(|input| calls::subject(input, context.cwd));
@@ -226,6 +265,25 @@ fn indented(text: &str, part: ShownPart, glyphs: Glyphs, lines: &mut Vec<Painted
     } else if head.len() < text.len() {
         // The last line is shown in part.
         hidden(1, part, glyphs, lines);
+    }
+}
+
+/// Adds the lines of a unified diff as the agent sent it, with its headers: they name the files.
+fn planned(diff: &Excerpt, part: ShownPart, glyphs: Glyphs, lines: &mut Vec<PaintedLine>) {
+    let all = diff.text.lines().count();
+    for line in diff.text.lines().take(part.lines) {
+        let paint = match line.as_bytes().first() {
+            Some(b'+') => Paint::Green,
+            Some(b'-') => Paint::Red,
+            Some(_) | None => Paint::Plain,
+        };
+        let line = ansi::harmless(&line.replace('\t', "    ")).into_owned();
+        lines.push(PaintedLine::of(paint, format!("    {line}")));
+    }
+    hidden(all.saturating_sub(part.lines), part, glyphs, lines);
+    if diff.is_cut() && all <= part.lines {
+        let text = format!("    {} {} bytes in all: too long to show", glyphs.ellipsis(), diff.bytes);
+        lines.push(PaintedLine::of(Paint::Yellow, text));
     }
 }
 

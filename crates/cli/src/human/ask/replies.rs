@@ -15,15 +15,18 @@ pub(super) enum TypedAnswer {
     Wrong(String),
 }
 
-/// Reads a typed line as the answer to a question.
+/// Reads a typed line as the answer to a question. One line dismisses it.
 pub(super) fn read(question: &QuestionAsked, line: &str) -> TypedAnswer {
+    match line.trim() {
+        "" => TypedAnswer::Wrong(format!("type an answer, or `{DISMISS}` to dismiss the question")),
+        DISMISS => TypedAnswer::Dismissed,
+        line => answers(question, line),
+    }
+}
+
+/// Reads a typed line as the answer to a question. No line dismisses it.
+pub(super) fn answers(question: &QuestionAsked, line: &str) -> TypedAnswer {
     let line = line.trim();
-    if line.is_empty() {
-        return TypedAnswer::Wrong(format!("type an answer, or `{DISMISS}` to dismiss the question"));
-    }
-    if line == DISMISS {
-        return TypedAnswer::Dismissed;
-    }
     if question.choices.is_empty() {
         return TypedAnswer::Given(vec![line.to_owned()]);
     }

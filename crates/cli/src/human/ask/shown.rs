@@ -6,16 +6,17 @@ use bowline_providers::ansi;
 use serde_json::Value;
 
 use super::card::{self, CardContext};
-use super::{AskInput, AskPanel, AskStep, OpenRequest, SettledHere, ShownRequest};
+use super::{AskInput, AskPanel, AskStep, AskTyping, LineStep, OpenRequest, SettledHere, ShownRequest};
 use crate::human::calls::ToolCall;
 use crate::human::line::{Paint, PaintedLine};
 use crate::human::remarks::RemarkLevel;
 use crate::human::{OutputPiece, Renderer, SILENCE, words};
 
 impl Renderer {
-    /// Lets the person decide. The caller then passes on what the person types ([`Self::typed`]), and sends the orders.
-    pub(crate) fn ask(&mut self) {
-        self.panel = Some(AskPanel::new());
+    /// Lets the person decide. The caller then passes on what the person types ([`Self::typed`] or [`Self::typed_line`]), and sends the
+    /// orders.
+    pub(crate) fn ask(&mut self, typing: AskTyping) {
+        self.panel = Some(AskPanel::new(typing));
     }
 
     /// Returns the number of the request that waits for the keyboard. Keys that were pressed before it was shown do not count.
@@ -58,6 +59,37 @@ impl Renderer {
         };
         self.show_status_line(now);
         (self.canvas.take(), order)
+    }
+
+    /// Handles a line that the person typed, if it is about the request on the screen.
+    pub(crate) fn typed_line(
+        &mut self,
+        line: &str,
+        entered: Timestamp,
+        now: Timestamp,
+    ) -> (Vec<OutputPiece>, LineStep) {
+        let input = self.shown_input();
+        let step = self.panel.as_mut().and_then(|panel| panel.line(line, input.as_ref(), entered));
+        let step = match step {
+            None => LineStep::NotAbout,
+            Some(AskStep::Typed) => LineStep::Handled,
+            Some(AskStep::Explain) => {
+                self.explain_request();
+                LineStep::Handled
+            }
+            Some(AskStep::Remark(text)) => {
+                self.say(RemarkLevel::Always, &PaintedLine::of(Paint::Yellow, text));
+                LineStep::Handled
+            }
+            Some(AskStep::Order(order)) => LineStep::Order(order),
+        };
+        self.show_status_line(now);
+        (self.canvas.take(), step)
+    }
+
+    /// Returns the order that dismisses the question on the screen.
+    pub(crate) fn dismissal(&mut self) -> Option<SessionOrder> {
+        self.panel.as_mut().and_then(AskPanel::dismiss_shown)
     }
 
     /// Handles that an order of [`Self::typed`] was refused.
@@ -140,14 +172,14 @@ impl Renderer {
 
     /// Returns the line below the request: the keys, or the line that is being typed.
     pub(in crate::human) fn ask_line(&self, now: Timestamp) -> Option<PaintedLine> {
-        let panel = self.panel.as_ref()?;
+        let panel = self.panel.as_ref().filter(|panel| panel.typing == AskTyping::Keys)?;
         let (front, shown) = (panel.open.front()?, panel.shown.as_ref()?);
         let columns = usize::from(self.canvas.screen().stderr.width).saturating_sub(1);
         let (text, deadline) = match (&shown.input, front) {
             (AskInput::Line(_, entry), _) => return Some(entry.line(columns, self.options.glyphs)),
             (AskInput::Sent, _) => ("sending your decision".to_owned(), None),
             (AskInput::Keys, OpenRequest::Approval(asked)) => {
-                (panel.keys(asked, self.shown_input().as_ref()).line(), asked.deadline)
+                (panel.keys(asked, self.shown_input().as_ref()).line(panel.typing), asked.deadline)
             }
             // A question waits for a line.
             (AskInput::Keys, OpenRequest::Question(_)) => return None,
@@ -184,12 +216,13 @@ impl Renderer {
     }
 
     fn show_request(&mut self) {
-        let front = self.panel.as_ref().and_then(|panel| panel.open.front());
-        let lines = match front {
+        let Some(panel) = &self.panel else { return };
+        let mut lines = match panel.open.front() {
             Some(OpenRequest::Approval(asked)) => card::approval(asked, &self.context()),
             Some(OpenRequest::Question(asked)) => card::question(asked, &self.context()),
             None => return,
         };
+        lines.extend(panel.line_keys(self.shown_input().as_ref()));
         self.print_request(&lines);
     }
 
@@ -200,8 +233,8 @@ impl Renderer {
         else {
             return;
         };
-        let keys = panel.keys(asked, self.shown_input().as_ref());
-        let lines = card::explained(asked, keys, &self.context());
+        let keys = panel.keys(asked, self.shown_input().as_ref()).explained(panel.typing);
+        let lines = card::explained(asked, &keys, &self.context());
         self.print_request(&lines);
     }
 

@@ -15,7 +15,7 @@ fn approval(id: &str, options: &[&str], input: &Value) -> ApprovalAsked {
 
 /// A panel that shows one approval since the epoch.
 fn panel(options: &[&str], input: &Value) -> AskPanel {
-    let mut panel = AskPanel::new();
+    let mut panel = AskPanel::new(AskTyping::Keys);
     panel.approval_asked(&approval("a1", options, input));
     panel.shown = Some(ShownRequest { since: Timestamp::EPOCH, covered: None, input: AskInput::Keys });
     panel

@@ -4,7 +4,7 @@ use bowline_protocol::{Millis, SessionOrder, Timestamp};
 use serde_json::{Value, json};
 
 use super::support::{Show, Streams, check, made, start};
-use crate::human::{OutputPiece, Renderer};
+use crate::human::{AskTyping, OutputPiece, Renderer};
 
 /// A run on a terminal, in which the person is asked.
 struct AskedRun {
@@ -19,7 +19,7 @@ impl AskedRun {
         let show = Show::of(made(kinds), Streams::Terminal(80));
         let (renderer, now) = (show.renderer(), start());
         let mut run = Self { show, renderer, pieces: Vec::new(), now };
-        run.renderer.ask();
+        run.renderer.ask(AskTyping::Keys);
         run.play(0);
         run
     }

@@ -19,10 +19,16 @@ fn an_approval_waits_for_a_person_who_allows_it() {
     let asked = session.asks();
     assert_eq!((&asked["category"], asked["input"]["content"].as_str()), (&"edit".into(), Some("hello")));
     let shown = session.order("status", &[]).exits(0).stdout;
-    let line = format!("approval  {}: Write ", asked["id"].as_str().expect("an id"));
-    assert!(shown.contains(&line) && shown.contains("state     waiting for approval"), "{shown}");
+    let id = asked["id"].as_str().expect("an id");
+    let line = format!("approval  {id}: practice wants to change files (medium risk, 1 line)\n    + hello\n");
+    assert!(
+        shown.contains(&line)
+            && shown.contains("\n  files: a.txt\n")
+            && shown.contains("state     waiting for approval"),
+        "{shown}"
+    );
     assert!(!live.path("work/a.txt").exists(), "the agent waits");
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.has_played(1);
     assert_eq!(std::fs::read_to_string(live.path("work/a.txt")).expect("a file"), "hello");
     assert_eq!(decisions(&session), pairs(&[("allow", "human")]));
@@ -34,7 +40,7 @@ fn allowed_for_the_session_is_not_asked_again() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one", "tool write b.txt two"], &[]);
     session.asks();
-    session.done("approve", &["--session"]);
+    session.decides("approve", &["--session"]);
     session.has_played(1);
     session.send(&["tool write c.txt three"], &[]);
     session.has_played(2);
@@ -113,7 +119,7 @@ fn a_steer_leaves_an_approval_open() {
     session.done("send", &["--steer", "use tabs"]);
     let status = session.status();
     assert_eq!((&status["state"], &status["approvals"][0]), (&"waiting_for_approval".into(), &asked));
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.has_played(1);
     assert!(session.stop().text().contains("Noted: use tabs"));
 }
@@ -122,15 +128,16 @@ fn a_steer_leaves_an_approval_open() {
 fn changed_input_is_refused_where_the_agent_cannot_take_it() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one", "say done"], &[]);
-    session.asks();
+    let asked = session.asks();
+    let id = asked["id"].as_str().expect("an id");
     std::fs::write(live.path("work/input.json"), "{\"content\":\"two\"}").expect("writes");
-    session.order("approve", &["--input", "input.json"]).exits(1).tells(&["does not offer this answer"]);
+    session.order("approve", &[id, "--input", "input.json"]).exits(1).tells(&["does not offer this answer"]);
     session
-        .order("approve", &["--input", "none.json"])
+        .order("approve", &[id, "--input", "none.json"])
         .exits(2)
         .tells(&["could not read `--input none.json`"]);
     assert_eq!(session.status()["state"], "waiting_for_approval");
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.has_played(1);
     session.stop();
 }

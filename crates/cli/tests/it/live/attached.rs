@@ -60,12 +60,12 @@ fn typed_lines_are_prompts_decisions_and_commands() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one", "say first"], &[]);
     session.asks();
-    let mut attached = live.call(&["attach", &session.id]).open_input().start();
-    attached.tells("approval wanted (edit, med risk): Write ");
-    attached.writes("y\n");
+    let attached = live.call(&["attach", &session.id]).open_input().start();
+    attached.tells("practice wants to change files (medium risk, 1 line)");
+    attached.tells("    + one");
+    session.decides("approve", &[]);
     session.has_played(1);
     attached.prints("first");
-    assert!(live.path("work/a.txt").exists());
     let mut typing = live.call(&["attach", &session.id]).open_input().start();
     typing.writes(":help\n:status\n:interrupt\n:nonsense\npractice: say second\n");
     typing.tells("take a queued prompt back");

@@ -47,7 +47,7 @@ fn ordered(work: &Path, name: &str) -> (String, String) {
 fn asking(live: &LiveWorld) -> Session<'_> {
     let session = live.plays(&["tool run sh launch.sh", "tool write a.txt one", "say done"], &[]);
     let first = session.asks();
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.until("the second approval", |status| {
         status["approvals"][0]["id"].is_string() && status["approvals"][0]["id"] != first["id"]
     });
@@ -69,7 +69,7 @@ fn an_agent_cannot_approve_its_own_request() {
     assert_eq!(session.asks(), asked, "the approval is still open");
     assert!(!live.path("work/a.txt").exists());
     // The user is not an agent.
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.has_played(1);
     let journal = session.stop();
     assert_eq!(journal.count("approval_decided"), 2);

@@ -7,7 +7,7 @@ fn the_permission_mode_holds_from_the_next_tool_on() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one"], &[]);
     session.asks();
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.has_played(1);
     session.done("set", &["permission", "edit"]);
     session.send(&["tool write b.txt two", "say done"], &[]);

@@ -194,3 +194,20 @@ fn a_prompt_is_read_from_standard_input() {
     live.call(&["send", "fix", " "]).start().end_among_others().exits(2);
     assert_eq!(session.stop().text(), "from a pipe");
 }
+
+#[test]
+fn an_image_goes_with_a_prompt() {
+    let live = LiveWorld::new();
+    let session = super::decide::asking(&live, "Go.");
+    session.decides("deny", &[]);
+    session.is("idle");
+    std::fs::write(live.path("work/error.png"), "PNG").expect("written");
+    session.order("send", &["--image", "none.png", "Look."]).exits(2).tells(&["none.png` is not a file"]);
+    session.done("send", &["--image", "error.png", "Look."]);
+    session.asks();
+    let prompts = std::fs::read_to_string(live.path("work/prompts")).expect("the agent got prompts");
+    let second = prompts.lines().nth(1).expect("the second one");
+    // The image in base64.
+    assert!(second.contains("Look.") && second.contains("UE5H"), "{second}");
+    session.stop();
+}

@@ -148,6 +148,14 @@ impl Session<'_> {
         self.order(command, &args).exits(0).json()
     }
 
+    /// Decides the oldest open approval by its id, and returns the receipt.
+    #[track_caller]
+    pub(crate) fn decides(&self, command: &str, args: &[&str]) -> Value {
+        let asked = self.asks();
+        let id = asked["id"].as_str().expect("an id");
+        self.done(command, &[&[id], args].concat())
+    }
+
     /// Sends directives as a prompt.
     #[track_caller]
     pub(crate) fn send(&self, directives: &[&str], flags: &[&str]) -> Value {

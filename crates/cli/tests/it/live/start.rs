@@ -208,3 +208,45 @@ fn wait_for_session(live: &LiveWorld) -> String {
     assert_eq!(dirs.len(), 1, "{dirs:?}");
     dirs.remove(0).file_name().expect("a name").display().to_string()
 }
+
+#[test]
+fn piped_input_is_the_first_prompt() {
+    let live = LiveWorld::new();
+    let started = live.starting(None, &[]).input("practice: say piped").start().end_among_others().exits(0);
+    let session = live.session(&started.json());
+    session.has_played(1);
+    assert_eq!(session.stop().text(), "piped");
+    // An input that stays open and silent is not waited for.
+    let silent = live.starting(None, &[]).open_input().start();
+    silent.tells("standard input is silent, and is not read");
+    let session = live.session(&silent.end_among_others().exits(0).json());
+    session.is("idle");
+    session.order("stop", &[]).exits(0);
+    session.is_gone();
+}
+
+#[test]
+fn a_task_file_is_the_first_prompt() {
+    let live = LiveWorld::new();
+    let task = r#"{"title": "Fix it", "goal": "Go.", "constraints": ["no new packages"], "acceptance": []}"#;
+    std::fs::write(live.path("work/task.json"), task).expect("written");
+    let session = super::decide::asking_with(&live, &["--task", "task.json"]);
+    live.end(&["status", "Fix it"]).exits(0);
+    let prompts = std::fs::read_to_string(live.path("work/prompts")).expect("the agent got a prompt");
+    assert!(prompts.contains(r"Fix it\n\nGo.\n\nConstraints:\n- no new packages"), "{prompts}");
+    session.stop();
+    for (text, problem) in [
+        (r#"{"title": "T", "goal": "G", "roomPath": "web"}"#, "`--task task.json` has `roomPath`"),
+        (r#"{"title": "T", "goal": "G", "branchName": "b"}"#, "`--task task.json` has `branchName`"),
+        (r#"{"title": "T", "goal": "G", "policy": {}}"#, "`policy`"),
+    ] {
+        std::fs::write(live.path("work/task.json"), text).expect("written");
+        live.starting(None, &["--task", "task.json"]).start().end_among_others().exits(2).tells(&[problem]);
+    }
+    live.starting(Some("x"), &["--task", "task.json"]).start().end_among_others().exits(2);
+    live.starting(None, &["--task", "none.json"])
+        .start()
+        .end_among_others()
+        .exits(2)
+        .tells(&["could not read `--task none.json`"]);
+}

@@ -102,7 +102,7 @@ pub enum ConnectError {
     #[error("the runner did not reply within {} s", HELLO.as_secs())]
     Silent,
     /// The connection failed.
-    #[error("could not talk to the runner")]
+    #[error("could not exchange data with the runner")]
     Io(#[source] io::Error),
 }
 
