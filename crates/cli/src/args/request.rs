@@ -156,7 +156,7 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "ID", conflicts_with = "continue_latest", help_heading = SESSION)]
     pub(crate) resume: Option<String>,
 
-    /// Resume the agent's latest session in this directory
+    /// Resume the agent's latest session in this directory; without a provider, the latest session of Bowline there
     #[arg(long = "continue", help_heading = SESSION)]
     pub(crate) continue_latest: bool,
 

@@ -43,8 +43,8 @@ pub(crate) enum SessionsAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
-    /// Ids of the sessions to remove (`bowline sessions --all` lists them)
-    #[arg(value_name = "ID", required = true)]
+    /// Sessions to remove: an id or a part of it, a name or key, or `@last` (`bowline sessions --all` lists them)
+    #[arg(value_name = "SESSION", required = true)]
     pub(crate) sessions: Vec<String>,
 }
 

@@ -197,7 +197,8 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
 fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let registry = Registry::from_env()?;
     let runtime = async_runtime::start()?;
-    for id in &args.sessions {
+    for typed in &args.sessions {
+        let id = &session_ids::whole(typed)?;
         let removed = runtime.block_on(registry.remove(&SessionId::from(id.as_str())));
         removed.map_err(|error| not_removed(id, error.into()))?;
         stdout.print(&format!("{id}: removed\n"))?;

@@ -6,7 +6,10 @@ use bowline::AttachedSession;
 use bowline::exit;
 use bowline::journal::{Home, Reader};
 use bowline::remote::ConnectError;
-use bowline_protocol::{Code, Event, Kind, Millis, PermissionMode, SessionId, Source};
+use bowline_protocol::kinds::{Outcome, SessionState, TurnEnded};
+use bowline_protocol::{
+    Category, Code, Event, Failure, Kind, Millis, PermissionMode, SessionId, SessionSnapshot, Source,
+};
 use bowline_providers::views::{Digest, RunFacts};
 
 use super::live::{find, unreachable};
@@ -14,9 +17,12 @@ use crate::args::live::WaitArgs;
 use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
 use crate::human::{DetailLevel, RunSummary};
-use crate::output::sink::Sink;
-use crate::ui::{Stdout, terminal};
+use crate::output::sink::{OutputFormat, Sink};
+use crate::ui::{Stdout, Ui, terminal};
 use crate::{async_runtime, suggest, time};
+
+/// How long a runner may need to end after it closed its socket.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Waits.
 pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
@@ -24,7 +30,7 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
     let runtime = async_runtime::start()?;
     let (home, id) = find(&args.session)?;
     let waited = runtime.block_on(async {
-        let waiting = wait(&home, &id, args.end);
+        let waiting = wait(&home, &id, args);
         match args.timeout {
             Some(TimeLimit::Of(limit)) => tokio::time::timeout(limit, waiting).await.unwrap_or_else(|_| {
                 let message = format!("the session {id} is still busy after {} s", limit.as_secs());
@@ -33,13 +39,21 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
             Some(TimeLimit::None) | None => waiting.await,
         }
     });
+    let ended = waited.and_then(|()| runtime.block_on(ended_turn(&home, &id)));
     runtime.shutdown_background();
-    waited?;
+    let (LastTurnEvents { session, mut turn }, lost) = ended?;
     stdout.flush()?;
-    let LastTurnEvents { session, turn } = last_turn(&home, &id)?;
     let options = terminal::options(DetailLevel::Quiet, PermissionMode::Ask, None);
     let mut sink = Sink::new(format, options, None);
     sink.events(&turn, time::now())?;
+    if let Some(lost) = lost {
+        // Programs that read events get those on file, and the reason on standard error.
+        match format {
+            OutputFormat::Human => sink.events(std::slice::from_ref(&lost), time::now())?,
+            OutputFormat::View(_) => sink.warn(LOST)?,
+        }
+        turn.push(lost);
+    }
     let summary = RunSummary { now: time::now(), took: Millis(0), session: None, journal: None };
     let (digest, facts) = digest(&session, &turn);
     sink.finish(&summary, &digest.object(&facts))?;
@@ -71,7 +85,7 @@ fn digest(session: &[Event], turn: &[Event]) -> (Digest, RunFacts<'static, ()>) 
 }
 
 /// Waits until a session is at rest, or over. A session that is not running is both.
-async fn wait(home: &Home, id: &SessionId, end: bool) -> Result<(), CommandError> {
+async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), CommandError> {
     let session = match bowline::attach(home, id).await {
         Ok(session) => session,
         Err(ConnectError::NotRunning { .. }) => return Ok(()),
@@ -79,12 +93,49 @@ async fn wait(home: &Home, id: &SessionId, end: bool) -> Result<(), CommandError
         Err(ConnectError::NoSocket { .. }) => return until_gone(home, id).await,
         Err(error) => return Err(unreachable(id, error)),
     };
-    if end {
-        until_over(&session).await
+    if args.end {
+        until_over(&session, &args.session).await
     } else {
-        until_rest(&session).await
+        until_rest(&session, &args.session).await
     }
     Ok(())
+}
+
+/// The reason of a turn whose runner was killed.
+const LOST: &str = "the process that ran the session was lost";
+
+/// Reads the last turn. If it is open and its runner is gone, also the end that the next runner will write for it.
+async fn ended_turn(home: &Home, id: &SessionId) -> Result<(LastTurnEvents, Option<Event>), CommandError> {
+    let events = last_turn(home, id)?;
+    if !events.is_open() {
+        return Ok((events, None));
+    }
+    // The kernel closes the socket of a killed process before it releases the lock, or after.
+    if tokio::time::timeout(ENDS_WITHIN, until_gone(home, id)).await.is_err() {
+        let message = "the connection to the runner was lost, and its turn runs on";
+        return Err(
+            CommandError::new(Fault::Internal, message).hint(format!("wait again: `bowline wait {id}`"))
+        );
+    }
+    // The runner may have written the end after it closed its socket.
+    let events = last_turn(home, id)?;
+    let last = events.turn.last().filter(|_| events.is_open());
+    let lost = last.map(|last| Event { source: Source::Bowline, raw: None, kind: lost(), ..last.clone() });
+    Ok((events, lost))
+}
+
+/// Makes the end of a turn whose runner was killed.
+fn lost() -> Kind {
+    Kind::TurnEnded(TurnEnded {
+        outcome: Outcome::Truncated,
+        stop: None,
+        failure: Some(Box::new(Failure::new(Category::Unknown, Code::Truncated, LOST))),
+        usage: None,
+        cost_usd: None,
+        num_turns: None,
+        running_tools: Vec::new(),
+        running_tasks: Vec::new(),
+    })
 }
 
 async fn until_gone(home: &Home, id: &SessionId) -> Result<(), CommandError> {
@@ -96,22 +147,69 @@ async fn until_gone(home: &Home, id: &SessionId) -> Result<(), CommandError> {
     Ok(())
 }
 
-async fn until_over(session: &AttachedSession) {
-    let mut head = session.head();
-    while head.changed().await.is_ok() {}
+async fn until_over(session: &AttachedSession, name: &str) {
+    let (mut head, mut hint) = (session.head(), PersonHint::default());
+    loop {
+        head.mark_unchanged();
+        if let Ok(snapshot) = session.snapshot().await {
+            hint.note(&snapshot, name);
+        }
+        if head.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
-async fn until_rest(session: &AttachedSession) {
-    let mut head = session.head();
+async fn until_rest(session: &AttachedSession, name: &str) {
+    let (mut head, mut hint) = (session.head(), PersonHint::default());
     loop {
         head.mark_unchanged();
         match session.snapshot().await {
-            Ok(snapshot) if !snapshot.is_at_rest() => {}
+            Ok(snapshot) if !snapshot.is_at_rest() => hint.note(&snapshot, name),
             // At rest, or over.
             Ok(_) | Err(_) => return,
         }
         if head.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+/// Prints once for each request that a person is waited for: this command shows no requests, and would seem to hang.
+#[derive(Debug, Default)]
+struct PersonHint {
+    shown: Option<String>,
+}
+
+impl PersonHint {
+    fn note(&mut self, snapshot: &SessionSnapshot, name: &str) {
+        let (text, request) = match snapshot.state {
+            SessionState::WaitingForApproval => (
+                "the session waits for your decision",
+                snapshot.approvals.first().map(|it| it.id.to_string()),
+            ),
+            SessionState::WaitingForInput => {
+                ("the session waits for your answer", snapshot.questions.first().map(|it| it.id.to_string()))
+            }
+            SessionState::PausedByHuman => {
+                ("the session waits for a person who leads it", Some(String::new()))
+            }
+            SessionState::Created
+            | SessionState::Preparing
+            | SessionState::Starting
+            | SessionState::Running
+            | SessionState::Idle
+            | SessionState::Stopping
+            | SessionState::Completed
+            | SessionState::Failed => return,
+        };
+        if request.is_some() && request != self.shown {
+            let mut ui = Ui::new();
+            ui.status(text);
+            ui.hint(&format!(
+                "`bowline status {name}` shows what for; `bowline attach {name}` lets you reply"
+            ));
+            self.shown = request;
         }
     }
 }
@@ -123,6 +221,14 @@ pub(crate) struct LastTurnEvents {
     session: Vec<Event>,
     /// From the beginning of the turn to the end of the journal.
     pub(crate) turn: Vec<Event>,
+}
+
+impl LastTurnEvents {
+    /// Returns whether a turn began and has no end.
+    fn is_open(&self) -> bool {
+        let is = |is: fn(&Kind) -> bool| self.turn.iter().any(|event| is(&event.kind));
+        is(|kind| matches!(kind, Kind::TurnStarted(_))) && !is(|kind| matches!(kind, Kind::TurnEnded(_)))
+    }
 }
 
 /// Reads the events of the last turn.

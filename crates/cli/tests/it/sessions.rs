@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::journal::Journal;
 use crate::world::{Ended, Running, World, wait_until};
 
 /// Starts an agent that says a word, which no other one says, and then nothing more.
@@ -152,7 +153,6 @@ fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
     unknown.tells(&["error: there is no session `zzjde463`", "`--provider NAME --resume zzjde463`"]);
     resume(&["--resume", "last"])
         .tells(&["error: there is no session `last`", "hint: `--continue --provider NAME`"]);
-    resume(&["--continue"]).tells(&["error: `--continue` needs a provider"]);
     world.practice(&["say one"]).end().exits(0);
     let several = resume(&["--resume", &id[..6]]);
     several.tells(&["` names 2 sessions", "`bowline sessions --all`"]);
@@ -230,4 +230,31 @@ fn a_data_home_that_others_can_write_is_refused() {
     }
     std::fs::set_permissions(&home, std::fs::Permissions::from_mode(0o700)).unwrap();
     world.practice(&["say three"]).end().exits(0);
+}
+
+#[test]
+fn the_last_session_of_a_directory_is_continued_without_a_provider() {
+    let world = World::new();
+    let continues = |text: &str| told(&world, &["run", "--continue", text]);
+    continues("hi").exits(2).tells(&["error: no session of Bowline in this directory to continue"]);
+    world.practice(&["say one"]).end().exits(0);
+    std::fs::create_dir(world.path("work/elsewhere")).expect("a directory");
+    world.practice(&["say elsewhere"]).with(&["--cwd", "elsewhere"]).end().exits(0);
+    assert_eq!(continues("practice: say two").exits(0).stdout, "two\n");
+    let mut texts: Vec<String> = world.journals().iter().map(Journal::text).collect();
+    texts.sort();
+    assert_eq!(texts, ["elsewhere", "onetwo"], "the same session, and not that of another directory");
+}
+
+#[test]
+fn the_last_session_is_removed_by_its_short_name() {
+    let world = World::new();
+    for label in ["first", "second"] {
+        world.practice(&["say one"]).with(&["--label", label]).end().exits(0);
+    }
+    let removed = told(&world, &["sessions", "remove", "@last"]).exits(0).stdout;
+    assert!(removed.starts_with("s-20") && removed.ends_with(": removed\n"), "{removed}");
+    assert_eq!(of(&listed(&world, &["--all"]), "label"), ["first"]);
+    told(&world, &["sessions", "remove", "first"]).exits(0);
+    assert_eq!(listed(&world, &["--all"]).len(), 0);
 }

@@ -90,7 +90,14 @@ impl ResolvedRequest {
                     (Ok(target), _) => target,
                     (Err(error), _) if resume::selects_provider(&args, &config) => return Err(error),
                     (Err(_), Some(id)) => return Err(resume::unknown(id)),
-                    (Err(_), None) if args.continue_latest => return Err(resume::continue_without_provider()),
+                    // Without a provider, it is our own last session of the directory.
+                    (Err(_), None) if args.continue_latest => {
+                        let Some(id) = resume::latest_in(args.cwd.as_deref())? else {
+                            return Err(resume::continue_without_provider());
+                        };
+                        let typed = RequestArgs { resume: Some(id), continue_latest: false, ..typed.clone() };
+                        return Self::by(&typed, config);
+                    }
                     (Err(error), None) => return Err(error),
                 }
             }

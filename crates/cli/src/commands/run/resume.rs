@@ -10,6 +10,7 @@ use bowline_providers::manifest::Manifest;
 
 use super::choose::{NamedProvider, RequestTarget};
 use crate::args::request::RequestArgs;
+use crate::commands::session_ids;
 use crate::error::{CommandError, Fault, session_runs};
 use crate::suggest;
 
@@ -70,6 +71,26 @@ pub(crate) fn place(id: &str) -> Result<Option<PathBuf>, CommandError> {
     })?;
     let here = std::env::current_dir().and_then(std::fs::canonicalize).ok();
     Ok((here.as_ref() != Some(&there)).then_some(there))
+}
+
+/// Returns the newest session of a directory, or of the current one. Sessions in containers have other directories.
+pub(crate) fn latest_in(dir: Option<&Path>) -> Result<Option<String>, CommandError> {
+    let here = match dir {
+        Some(dir) => std::fs::canonicalize(dir),
+        None => std::env::current_dir().and_then(std::fs::canonicalize),
+    };
+    let here = here.map_err(|error| {
+        CommandError::new(Fault::Usage, "could not find the current directory").caused_by(error)
+    })?;
+    for id in session_ids::all() {
+        // A session that cannot be read is not the one that the user means.
+        let Ok(Some((_, meta))) = read_meta(&id) else { continue };
+        let cwd = meta.cwd.filter(|_| meta.container.is_none());
+        if cwd.and_then(|cwd| std::fs::canonicalize(cwd).ok()).as_ref() == Some(&here) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// Finds a session by its Bowline id. Returns `None` if the id may be the agent's.
@@ -138,8 +159,8 @@ pub(crate) fn selects_provider(args: &RequestArgs, config: &Config) -> bool {
 
 /// Makes the error of `--continue` without a provider.
 pub(crate) fn continue_without_provider() -> CommandError {
-    CommandError::new(Fault::Usage, "`--continue` needs a provider: each has its own sessions")
-        .hint("name it: `--continue --provider NAME`")
+    CommandError::new(Fault::Usage, "no session of Bowline in this directory to continue")
+        .hint("for a session that an agent began itself, name the provider: `--continue --provider NAME`")
         .hint("`bowline sessions --all` lists the sessions, `--resume ID` resumes one of them")
 }
 

@@ -1,6 +1,6 @@
 //! `bowline wait` and `bowline stop`: when they return, what they print, and their exit codes.
 
-use super::session::LiveWorld;
+use super::session::{LiveWorld, kill};
 
 #[test]
 fn wait_prints_the_answer_and_exits_like_run() {
@@ -64,4 +64,44 @@ fn stop_ends_a_turn_that_runs() {
     journal.ended("cancelled");
     let removed = &journal.of("prompt_removed")[0]["kind"];
     assert_eq!((&removed["id"], &removed["reason"]), (&receipt["prompt"], &"returned".into()));
+}
+
+#[test]
+fn a_turn_whose_runner_was_killed_is_truncated() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one", "hang"], &[]);
+    session.says("one");
+    let waiting = live.call(&["wait", &session.id, "-o", "json"]).start();
+    kill(session.runner);
+    let json =
+        waiting.end_among_others().exits(1).tells(&["the process that ran the session was lost"]).json();
+    assert_eq!((&json["text"], &json["outcome"]), (&"one".into(), &"truncated".into()), "{json}");
+    assert_eq!(json["exit_code"], 1, "{json}");
+    // Also later, and for people.
+    session.is_gone();
+    let ended = session.order("wait", &[]).exits(1);
+    assert_eq!(ended.stdout, "one\n");
+    ended.tells(&["the process that ran the session was lost"]);
+    // The next runner writes the same end.
+    let again = live.start(None, &["--resume", &session.id]);
+    again.is("idle");
+    again.order("wait", &[]).exits(1);
+    again.stop();
+}
+
+#[test]
+fn wait_tells_that_a_person_is_waited_for() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["tool write a.txt one", "say done"], &["--name", "fix"]);
+    session.asks();
+    let waiting = live.call(&["wait", "fix"]).start();
+    waiting.tells("the session waits for your decision");
+    waiting.tells("hint: `bowline status fix` shows what for");
+    session.decides("approve", &[]);
+    let ended = waiting.end_among_others().exits(0);
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.matches("waits for your decision").count()),
+        ("done\n", 1)
+    );
+    session.stop();
 }
