@@ -130,6 +130,10 @@ fn suite(program: &Program, installed: &Installed, file: &Path) -> Result<()> {
     let Program { pin, path, .. } = program;
     let call = bowline(installed)?.arg(&pin.provider).arg("--binary").arg(path).arg("--save").arg(file);
     let call = if pin.suite == Suite::Smoke { call.arg("--smoke") } else { call };
+    // The case `upgrade-between-turns` begins with it.
+    let is_older = |it: &&Program| it.pin.provider == pin.provider && it.pin.suite == Suite::Smoke;
+    let older = installed.programs.iter().find(is_older).filter(|_| pin.suite == Suite::Full);
+    let call = older.into_iter().fold(call, |call, older| call.arg("--older").arg(&older.path));
     call.run()
 }
 

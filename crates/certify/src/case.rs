@@ -21,6 +21,8 @@ pub struct ContractCase {
     pub smoke: bool,
     /// How many times the usual time limit it has.
     pub(crate) runs: u32,
+    /// Whether no other case may run beside it.
+    pub(crate) alone: bool,
     /// Whether a manifest claims it.
     pub(crate) claim: fn(&Manifest) -> CaseClaim,
     /// How to test it.

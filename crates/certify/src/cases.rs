@@ -8,6 +8,7 @@ mod deciding;
 pub(crate) mod faults;
 mod options;
 mod repository;
+mod runners;
 mod sessions;
 mod stopping;
 
@@ -35,7 +36,7 @@ const fn case(
     claim: fn(&Manifest) -> CaseClaim,
     body: CaseBody,
 ) -> ContractCase {
-    ContractCase { name, about, smoke: false, runs: 1, claim, body, pending: None }
+    ContractCase { name, about, smoke: false, runs: 1, alone: false, claim, body, pending: None }
 }
 
 const fn smoke(
@@ -44,12 +45,22 @@ const fn smoke(
     claim: fn(&Manifest) -> CaseClaim,
     body: CaseBody,
 ) -> ContractCase {
-    ContractCase { name, about, smoke: true, runs: 1, claim, body, pending: None }
+    ContractCase { name, about, smoke: true, runs: 1, alone: false, claim, body, pending: None }
 }
 
 /// Gives a case the time of two runs: it has two, or a heavy one.
 const fn twice(case: ContractCase) -> ContractCase {
     ContractCase { runs: 2, ..case }
+}
+
+/// Gives a case the time of three runs: it starts the program three times.
+const fn thrice(case: ContractCase) -> ContractCase {
+    ContractCase { runs: 3, ..case }
+}
+
+/// Gives a case the machine for itself, and the time of four runs.
+const fn alone(case: ContractCase) -> ContractCase {
+    ContractCase { runs: 4, alone: true, ..case }
 }
 
 fn every_program(_: &Manifest) -> CaseClaim {
@@ -103,6 +114,31 @@ fn live(manifest: &Manifest, has: fn(&Capabilities) -> bool, otherwise: &str) ->
 /// Claims that a person can decide.
 fn asks(manifest: &Manifest) -> CaseClaim {
     live(manifest, |has| has.approvals == Approvals::Interactive, "it does not ask before it acts")
+}
+
+/// Claims that a live session can be resumed.
+fn resumes(manifest: &Manifest) -> CaseClaim {
+    live(manifest, |has| has.resume == ResumeSupport::ById, "its live sessions cannot be resumed")
+}
+
+/// Claims that a steer can meet an open approval.
+fn steers_while_asking(manifest: &Manifest) -> CaseClaim {
+    match live(manifest, |has| has.steers, "it cannot be steered while it works") {
+        CaseClaim::Yes => asks(manifest),
+        refused => refused,
+    }
+}
+
+/// Claims that a person can change the input of a tool.
+fn changes_input(manifest: &Manifest) -> CaseClaim {
+    match asks(manifest) {
+        CaseClaim::Yes => live(
+            manifest,
+            |has| has.changes_input,
+            "its protocol has no decision that changes the input of a tool",
+        ),
+        refused => refused,
+    }
 }
 
 /// Claims that a second prompt knows the first one: in the same process, or in one that resumes the session.
@@ -295,17 +331,47 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         asks,
         CaseBody::Runs(|context| Box::pin(deciding::interrupted(context))),
     )),
-    twice(case(
+    thrice(case(
         "resume-live",
         "a live session goes on under its id after a stop, and after its agent was killed",
-        |it| live(it, |has| has.resume == ResumeSupport::ById, "its live sessions cannot be resumed"),
+        resumes,
         CaseBody::Runs(|context| Box::pin(conversations::resume(context))),
+    )),
+    twice(case(
+        "resume-runner-killed",
+        "a live session goes on under its id after its runner was killed in a turn, and nothing is sent twice",
+        resumes,
+        CaseBody::Runs(|context| Box::pin(runners::killed(context))),
+    )),
+    twice(case(
+        "upgrade-between-turns",
+        "a live session goes on after its program was replaced by another version between two turns",
+        resumes,
+        CaseBody::Runs(|context| Box::pin(sessions::upgraded(context))),
+    )),
+    twice(case(
+        "three-watchers",
+        "of three watchers one is stopped and one killed; the session goes on, and the others see every event",
+        every_program,
+        CaseBody::Runs(|context| Box::pin(runners::watched(context))),
     )),
     twice(case(
         "approve",
         "an action that a person allows is done, and asked again the next time",
         asks,
         CaseBody::Runs(|context| Box::pin(deciding::approve(context))),
+    )),
+    twice(case(
+        "approve-changed",
+        "an action that a person allows with another input is done with that input",
+        changes_input,
+        CaseBody::Runs(|context| Box::pin(deciding::changed(context))),
+    )),
+    twice(case(
+        "steer-during-approval",
+        "a user message that is sent while an approval is open leaves it open, and reaches the agent once",
+        steers_while_asking,
+        CaseBody::Runs(|context| Box::pin(deciding::steered(context))),
     )),
     twice(case(
         "approve-session",
@@ -337,6 +403,12 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         every_program,
         CaseBody::Runs(|context| Box::pin(sessions::parallel_shared(context))),
     )),
+    alone(case(
+        "ten-at-once",
+        "ten live sessions run at once, and each gets its own answer",
+        every_program,
+        CaseBody::Runs(|context| Box::pin(sessions::ten_at_once(context))),
+    )),
     smoke(
         "stop",
         "stopped during an answer: no process is left, and the partial text is kept",
@@ -355,12 +427,12 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         |it| mode(it, PermissionMode::Yolo),
         CaseBody::Runs(|context| Box::pin(stopping::in_a_tool(context))),
     ),
-    case(
+    twice(case(
         "timeout",
         "the timeout ends a run that hangs",
         every_program,
         CaseBody::Runs(|context| Box::pin(stopping::timeout(context))),
-    ),
+    )),
 ];
 
 const AFTER_FAULTS: &[ContractCase] = &[

@@ -3,17 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use bowline::{
-    Event, EventWatch, Failure, Kind, LastTurn, LiveSession, Outcome, Record, SessionId, SessionTask,
-};
+use bowline::{Event, EventWatch, Failure, Kind, LastTurn, LiveSession, Outcome, SessionId, SessionTask};
 use bowline_protocol::kinds::ApprovalDecided;
 
 use crate::case_failure::{CaseFailure, CaseVerdict, short};
 use crate::clock::Stopwatch;
 use crate::place::{CaseContext, CasePlace};
-
-/// How long a case waits for one thing. An agent may take seconds to start, and longer on a machine that does other work.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A live session that is watched from its first event.
 #[derive(Debug)]
@@ -68,7 +63,7 @@ impl WatchedSession {
     ) -> Result<Event, CaseFailure> {
         let time = Stopwatch::start();
         loop {
-            let left = PATIENCE.saturating_sub(time.elapsed());
+            let left = self.patience().saturating_sub(time.elapsed());
             match tokio::time::timeout(left, self.watch.next()).await {
                 Ok(Ok(Some(event))) => {
                     self.events.push(event.clone());
@@ -78,7 +73,7 @@ impl WatchedSession {
                 }
                 Ok(Ok(None)) => return Err(self.trouble(format_args!("the session ended before {what}"))),
                 Ok(Err(error)) => return Err(self.trouble(format_args!("the journal: {error}"))),
-                Err(_) => return Err(self.trouble(format_args!("{} s without {what}", PATIENCE.as_secs()))),
+                Err(_) => return Err(self.without(what)),
             }
         }
     }
@@ -87,8 +82,8 @@ impl WatchedSession {
     pub(crate) async fn wait(&self, what: &str, holds: impl Fn() -> bool) -> CaseVerdict {
         let time = Stopwatch::start();
         while !holds() {
-            if time.elapsed() > PATIENCE {
-                return Err(self.trouble(format_args!("{} s without {what}", PATIENCE.as_secs())));
+            if time.elapsed() > self.patience() {
+                return Err(self.without(what));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -108,7 +103,7 @@ impl WatchedSession {
     pub(crate) async fn without_process(&mut self) -> CaseVerdict {
         let time = Stopwatch::start();
         while self.session.snapshot().await.is_some_and(|it| it.has_process || !it.is_at_rest()) {
-            if time.elapsed() > PATIENCE {
+            if time.elapsed() > self.patience() {
                 return Err(self.trouble("the session did not notice that its process is gone"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -128,9 +123,14 @@ impl WatchedSession {
     }
 
     /// Stops the session, and adds its events to the totals of the suite.
-    pub(crate) async fn stop(self, place: &CasePlace) -> Result<Record, CaseFailure> {
+    pub(crate) async fn stop(self, place: &CasePlace) -> CaseVerdict {
+        self.stop_with_events(place).await.map(drop)
+    }
+
+    /// Stops the session as [`Self::stop`] does, and returns its events.
+    pub(crate) async fn stop_with_events(self, place: &CasePlace) -> Result<Vec<Event>, CaseFailure> {
         let Self { context, session, mut watch, mut events, killed } = self;
-        let stopped = tokio::time::timeout(PATIENCE, session.stop()).await;
+        let stopped = tokio::time::timeout(context.patience, session.stop()).await;
         let Ok(record) = stopped else { return Err(CaseFailure::new("the session did not stop")) };
         let mut record = record?;
         // The watch ends with the stint: its last events are the ends of processes, which the totals need.
@@ -141,7 +141,7 @@ impl WatchedSession {
             record.left_behind.clear();
         }
         context.enter(&record, &events, place.all_requests().len());
-        Ok(record)
+        Ok(events)
     }
 
     /// Returns the session's id.
@@ -211,8 +211,17 @@ impl WatchedSession {
     }
 
     async fn within<T>(&self, what: &str, work: impl Future<Output = T>) -> Result<T, CaseFailure> {
-        let done = tokio::time::timeout(PATIENCE, work).await;
-        done.map_err(|_| self.trouble(format_args!("{} s without {what}", PATIENCE.as_secs())))
+        let done = tokio::time::timeout(self.patience(), work).await;
+        done.map_err(|_| self.without(what))
+    }
+
+    /// How long a case waits for one thing: less than its own limit, so that the evidence names what it waited for.
+    fn patience(&self) -> Duration {
+        self.context.patience
+    }
+
+    fn without(&self, what: &str) -> CaseFailure {
+        self.trouble(format_args!("{} s without {what}", self.patience().as_secs()))
     }
 
     /// Reads the events that are on file.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline::journal::Home;
 use bowline::{Event, Kind, PermissionMode, Record, SessionTask, Task};
 use bowline_process::seclusion::NetworkAccess;
 use bowline_providers::manifest::Manifest;
@@ -15,6 +14,7 @@ use bowline_simulator::{LedgerEntry, REFUSED, Simulator, SimulatorOptions};
 use crate::account::SuiteTotals;
 use crate::case_failure::{CaseFailure, CaseVerdict};
 use crate::clock::Stopwatch;
+use crate::own_command::{OwnCommand, RunnerStart};
 use crate::subject::TestedProgram;
 
 /// A made-up key.
@@ -30,6 +30,8 @@ pub(crate) struct CaseContext {
     pub(crate) patience: Duration,
     pub(crate) network: NetworkAccess,
     pub(crate) account: Arc<SuiteTotals>,
+    /// The command that runs the suite.
+    pub(crate) command: Arc<OwnCommand>,
 }
 
 /// A place: the home, project and API of a run.
@@ -151,18 +153,42 @@ impl CasePlace {
         SessionTask::of(self.allow(self.bare_in("", &manifest.in_format(format)), mode))
     }
 
+    /// Returns the start of a session in a runner of its own, with the options of [`Self::session`].
+    pub(crate) fn runner_start(&self, mode: PermissionMode) -> RunnerStart {
+        let subject = &self.context.subject;
+        let format = subject.manifest.live_format().unwrap_or(&subject.manifest.default_format);
+        let (permission, root) = self.allowed(mode);
+        let mut env = self.variables(&subject.manifest.in_format(format));
+        env.extend(root.map(|name| (name.to_owned(), "1".to_owned())));
+        RunnerStart {
+            provider: subject.manifest.name.clone(),
+            binary: subject.program.clone(),
+            cwd: self.project.clone(),
+            model: self.plan.model.clone(),
+            permission,
+            env,
+            resume: None,
+        }
+    }
+
     /// Gives a task the mode, or the next freer one that the program has.
     fn allow(&self, task: Task, mode: PermissionMode) -> Task {
+        let (mode, root) = self.allowed(mode);
+        let task = task.permission(mode);
+        match root {
+            Some(name) => task.env(name, "1"),
+            None => task,
+        }
+    }
+
+    /// Returns the mode, or the next freer one that the program has, and the variable that the program needs for it as root.
+    fn allowed(&self, mode: PermissionMode) -> (PermissionMode, Option<&'static str>) {
         let modes = &self.context.subject.manifest.permission;
         // A program may refuse its freest mode as root unless a variable is set (`root_env` in its manifest).
         let root = rustix::process::getuid().is_root();
         let had = |it: &PermissionMode| modes.get(it).is_some_and(|how| how.refused.is_none());
         let mode = PermissionMode::ALL.into_iter().filter(|it| *it >= mode).find(had).unwrap_or(mode);
-        let task = task.permission(mode);
-        match modes.get(&mode).and_then(|how| how.root_env.as_deref()) {
-            Some(name) if root => task.env(name, "1"),
-            Some(_) | None => task,
-        }
+        (mode, modes.get(&mode).and_then(|how| how.root_env.as_deref()).filter(|_| root))
     }
 
     fn bare(&self, prompt: &str) -> Task {
@@ -172,30 +198,40 @@ impl CasePlace {
     /// Returns a task without a permission mode, with the variables that the program needs in the format of this manifest.
     fn bare_in(&self, prompt: &str, manifest: &Manifest) -> Task {
         let subject = &self.context.subject;
-        // In some formats a variable is the option for the model. A run sets it, and refuses another value.
-        let by_option = manifest.run.flags.get(&RunFlag::Model).map(|how| &how.env);
-        let mut task = bowline::task(prompt)
+        let task = bowline::task(prompt)
             .of_provider(subject.manifest)
             .binary(&subject.program)
             .cwd(&self.project)
-            .home(Home::at(self.context.dir.join("journal")))
+            .home(self.context.journal_home())
             .timeout(self.context.patience)
-            .model(&self.plan.model)
-            .env("HOME", self.home.to_string_lossy())
-            .env("TMPDIR", self.context.dir.join("tmp").to_string_lossy());
+            .model(&self.plan.model);
+        self.variables(manifest).into_iter().fold(task, |task, (name, value)| task.env(name, value))
+    }
+
+    /// Returns the variables that the program needs in the format of this manifest.
+    fn variables(&self, manifest: &Manifest) -> Vec<(String, String)> {
+        // In some formats a variable is the option for the model. A run sets it, and refuses another value.
+        let by_option = manifest.run.flags.get(&RunFlag::Model).map(|how| &how.env);
+        let tmp = self.context.dir.join("tmp");
+        let mut variables = vec![
+            ("HOME".to_owned(), self.home.to_string_lossy().into_owned()),
+            ("TMPDIR".to_owned(), tmp.to_string_lossy().into_owned()),
+        ];
         for (name, value) in &self.plan.env {
             if by_option.is_none_or(|set| !set.contains_key(name)) {
-                task = task.env(name, value);
+                variables.push((name.clone(), value.clone()));
             }
         }
         if self.context.network == NetworkAccess::Open {
             // If it can reach a network, at least point it at a proxy that refuses.
             for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
-                task = task.env(name, REFUSED);
+                variables.push((name.to_owned(), REFUSED.to_owned()));
             }
-            task = task.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
+            for name in ["NO_PROXY", "no_proxy"] {
+                variables.push((name.to_owned(), "127.0.0.1,localhost".to_owned()));
+            }
         }
-        task
+        variables
     }
 
     /// Returns the requests that a scenario answered, without side requests.

@@ -18,6 +18,14 @@ pub(crate) fn with_command(text: &str) -> Vec<String> {
     all().filter(|dir| command(dir).contains(text)).map(|dir| described(&dir)).collect()
 }
 
+/// Returns whether a process runs. One that has ended stays a zombie until its parent reads its status, which init may do late.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state follows the name, which is in brackets and may contain any byte (proc_pid_stat(5)).
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 fn all() -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path())
 }

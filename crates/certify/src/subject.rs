@@ -12,6 +12,8 @@ pub struct TestedProgram {
     pub manifest: &'static Manifest,
     /// The program.
     pub program: PathBuf,
+    /// An older version of the program, if the caller has one.
+    pub older: Option<PathBuf>,
     /// The version that the program prints, or the reason why it prints none.
     pub version: Result<Version, String>,
     /// Its pages of help.

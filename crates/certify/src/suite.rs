@@ -16,6 +16,7 @@ use crate::case::{CaseBody, CaseClaim, ContractCase, SuitePart};
 use crate::case_failure::{CaseFailure, CaseVerdict};
 use crate::cases::{self, faults};
 use crate::clock::{self, Stopwatch};
+use crate::own_command::OwnCommand;
 use crate::place::CaseContext;
 use crate::report::{CaseStatus, FORMAT, Report, ReportCell};
 use crate::subject::TestedProgram;
@@ -38,6 +39,8 @@ pub struct SuitePlan {
     pub suite: SuitePart,
     /// The names of the only cases to try; none for all.
     pub only: Vec<String>,
+    /// The command that runs the suite, for cases that need runners of their own.
+    pub command: OwnCommand,
     /// The directory for the homes, projects and journals of the cases. Those of a red case stay there.
     pub scratch: PathBuf,
     /// Whether those of the other cases stay too.
@@ -72,6 +75,7 @@ pub enum SuiteProgress<'a> {
 pub async fn certify(plan: SuitePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -> Report {
     let time = Stopwatch::start();
     let subject = Arc::new(plan.subject);
+    let command = Arc::new(plan.command);
     let account = Arc::new(SuiteTotals::default());
     let chosen = cases::chosen(plan.suite, &plan.only);
     tell(SuiteProgress::Begun(chosen.len()));
@@ -104,11 +108,14 @@ pub async fn certify(plan: SuitePlan, mut tell: impl FnMut(SuiteProgress<'_>)) -
                 patience,
                 network: plan.network,
                 account: Arc::clone(&account),
+                command: Arc::clone(&command),
             };
             let (gate, news) = (Arc::clone(&gate), news.clone());
             trying.spawn(async move {
+                // A case that is heavy for the whole machine takes all places. The semaphore is fair: the cases before it end first.
+                let places = if case.alone { at_once } else { 1 };
                 // It fails only if the semaphore is closed, which does not happen.
-                let _permit = gate.acquire_owned().await;
+                let _permit = gate.acquire_many_owned(u32::try_from(places).unwrap_or(1)).await;
                 // The receiver is gone only when the suite itself is dropped.
                 let _ = news.send(case.name);
                 (index, attempt(case, context, plan.keep).await)

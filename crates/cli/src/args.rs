@@ -180,6 +180,10 @@ pub(crate) struct CertifyArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) binary: Option<PathBuf>,
 
+    /// Older version of the program, which `upgrade-between-turns` replaces. Default: the program itself
+    #[arg(long, value_name = "PATH")]
+    pub(crate) older: Option<PathBuf>,
+
     /// Run this case only; repeatable
     #[arg(long, value_name = "CASE")]
     pub(crate) only: Vec<String>,

@@ -42,6 +42,8 @@ pub struct Capabilities {
     pub chooses_session_id: bool,
     /// A session can be branched.
     pub forks: bool,
+    /// A person who allows an action can change the input of its tool.
+    pub changes_input: bool,
     /// It takes further input while it works.
     pub steers: bool,
     /// A turn can be interrupted without ending the process.

@@ -20,9 +20,9 @@ const INTERRUPT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a tool may live after its turn has ended.
 const TOOL_PATIENCE: Duration = Duration::from_secs(3);
 
-const STEER: &str = "Mention the fairlead, too.";
+pub(super) const STEER: &str = "Mention the fairlead, too.";
 
-const SECRET: &str = "The password is halyard.";
+pub(super) const SECRET: &str = "The password is halyard.";
 
 /// Returns the capabilities of a live session.
 pub(super) fn live(manifest: &Manifest) -> Capabilities {
@@ -41,11 +41,11 @@ pub(super) async fn two_turns(context: CaseContext) -> CaseVerdict {
     session.hold(pids.len() == if kept { 1 } else { 2 }, || {
         format!("two prompts were answered by the processes {pids:?}")
     })?;
-    session.stop(&place).await.map(drop)
+    session.stop(&place).await
 }
 
 /// Succeeds if the last request has the secret of the first prompt. The model's answer proves nothing.
-fn remembers(place: &CasePlace, session: &WatchedSession) -> CaseVerdict {
+pub(super) fn remembers(place: &CasePlace, session: &WatchedSession) -> CaseVerdict {
     let users = users(place);
     session.hold(users.iter().any(|text| text.contains(SECRET)), || {
         format!("the earlier conversation is not in the request: {}", short(&users.join(" / ")))
@@ -77,7 +77,7 @@ pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
     remembers(&place, &session)?;
     let after = session.pids().len();
     session.hold(after == before + 1, || "no further process was started for the prompt".to_owned())?;
-    session.stop(&place).await.map(drop)
+    session.stop(&place).await
 }
 
 pub(super) async fn interrupt_text(context: CaseContext) -> CaseVerdict {
@@ -146,7 +146,7 @@ async fn goes_on(mut session: WatchedSession, place: &CasePlace) -> CaseVerdict 
     session.hold(pids.len() == if kept { 1 } else { 2 }, || {
         format!("the prompts before and after the interrupt were answered by the processes {pids:?}")
     })?;
-    session.stop(place).await.map(drop)
+    session.stop(place).await
 }
 
 pub(super) async fn queue(context: CaseContext) -> CaseVerdict {
@@ -172,7 +172,7 @@ pub(super) async fn queue(context: CaseContext) -> CaseVerdict {
     session.hold(first.contains("forty") && second.contains("it always unties"), || {
         format!("the answers are {} and {}", short(&first), short(&second))
     })?;
-    session.stop(&place).await.map(drop)
+    session.stop(&place).await
 }
 
 pub(super) async fn send_in_text(context: CaseContext) -> CaseVerdict {
@@ -193,12 +193,12 @@ pub(super) async fn send_in_text(context: CaseContext) -> CaseVerdict {
         format!("turn {} ended as {:?}", last.turn, last.outcome)
     })?;
     reached_once(&place, &session)?;
-    session.stop(&place).await.map(drop)
+    session.stop(&place).await
 }
 
 /// Succeeds if the steer is in a request to the model, and in none twice. It is looked for in the whole request: some programs hand it
 /// to the model as a remark, and not as a message of the user.
-fn reached_once(place: &CasePlace, session: &WatchedSession) -> CaseVerdict {
+pub(super) fn reached_once(place: &CasePlace, session: &WatchedSession) -> CaseVerdict {
     let times = |entry: LedgerEntry| entry.body.to_string().matches(STEER).count();
     let times: Vec<usize> = place.requests().into_iter().map(times).collect();
     session.hold(times.iter().max() == Some(&1), || {
@@ -236,5 +236,5 @@ pub(super) async fn send_input(context: CaseContext) -> CaseVerdict {
     session.hold(next.outcome == Outcome::Completed && next.turn > last.turn, || {
         format!("turn {} ended as {:?}", next.turn, next.outcome)
     })?;
-    session.stop(&place).await.map(drop)
+    session.stop(&place).await
 }

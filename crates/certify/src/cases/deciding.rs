@@ -4,16 +4,27 @@ use std::path::Path;
 use std::time::Duration;
 
 use bowline::kinds::Outcome;
-use bowline::{Approval, ApprovalVerdict, Code, Kind, LastTurn, OrderRefused, PermissionMode, SessionOrder};
+use bowline::{
+    Approval, ApprovalVerdict, Code, Json, Kind, LastTurn, OrderRefused, PermissionMode, Receipt,
+    SessionOrder, WhenBusy,
+};
 use bowline_protocol::kinds::ApprovalAsked;
 use bowline_protocol::{Decider, Decision};
 
+use super::conversations::{STEER, reached_once};
 use crate::case_failure::{CaseFailure, CaseVerdict, short};
 use crate::live::WatchedSession;
 use crate::place::{CaseContext, CasePlace};
 
 /// After this time without a decision, a request is denied.
 const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How long an agent may take to withdraw an approval, if a steer makes it do that.
+const REACTION: Duration = Duration::from_millis(500);
+
+/// The file that the agent wants to make, and the one that the person allows.
+const ASKED: &str = "risky.txt";
+const CHANGED: &str = "changed.txt";
 
 const REASON: &str = "Not in this harbour.";
 
@@ -25,14 +36,18 @@ enum PersonAct {
     Deny,
     Wait,
     Interrupt,
+    /// Allow it for another file.
+    Change,
+    /// Send a message first, and allow it when the agent has had the time to react.
+    Steer,
 }
 
 pub(super) async fn approve(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
-    let file = place.project.join("risky.txt");
+    let file = place.project.join(ASKED);
     let mut session = place.open(place.session(PermissionMode::Ask)).await?;
     let (prompt, seen) = first_asked(&mut session, &file, PersonAct::Allow).await?;
-    session.hold(file.exists(), || "the action was allowed and not done".to_owned())?;
+    done(&session, &file, seen.last.turn)?;
     session.hold(seen.last.outcome == Outcome::Completed, || {
         format!("the turn ended as {:?}", seen.last.outcome)
     })?;
@@ -40,17 +55,52 @@ pub(super) async fn approve(context: CaseContext) -> CaseVerdict {
     let allowed = made.iter().all(|it| it.by == Decider::Human && it.decision == Decision::Allow);
     session.hold(allowed, || format!("the decisions are {made:?}"))?;
     // Allowed once: the agent has to ask again.
-    std::fs::remove_file(&file)?;
+    if file.exists() {
+        std::fs::remove_file(&file)?;
+    }
     let again = decide(&mut session, &prompt, PersonAct::Deny).await?;
     session.hold(!again.asked.is_empty() && !file.exists(), || {
         "the same action was done again, although it was allowed once".to_owned()
     })?;
-    session.stop(&place).await.map(drop)
+    session.stop(&place).await
+}
+
+pub(super) async fn changed(context: CaseContext) -> CaseVerdict {
+    let place = context.place("one").await?;
+    let (file, other) = (place.project.join(ASKED), place.project.join(CHANGED));
+    let mut session = place.open(place.session(PermissionMode::Ask)).await?;
+    let (_, seen) = first_asked(&mut session, &file, PersonAct::Change).await?;
+    session.hold(!file.exists(), || "the action was done as the agent asked for it".to_owned())?;
+    session.hold(other.exists(), || "the changed action was allowed and not done".to_owned())?;
+    session.hold(seen.last.outcome == Outcome::Completed, || {
+        format!("the turn ended as {:?}", seen.last.outcome)
+    })?;
+    let made = session.decisions();
+    let told = made.iter().all(|it| it.decision == Decision::Allow && it.changed_input.is_some());
+    session.hold(told, || format!("the decisions are {made:?}"))?;
+    session.stop(&place).await
+}
+
+pub(super) async fn steered(context: CaseContext) -> CaseVerdict {
+    let place = context.place("one").await?;
+    let file = place.project.join(ASKED);
+    let mut session = place.open(place.session(PermissionMode::Ask)).await?;
+    let (_, seen) = first_asked(&mut session, &file, PersonAct::Steer).await?;
+    done(&session, &file, seen.last.turn)?;
+    session.hold(seen.last.outcome == Outcome::Completed, || {
+        format!("turn {} ended as {:?}", seen.last.turn, seen.last.outcome)
+    })?;
+    let made = session.decisions();
+    let once = made.len() == seen.asked.len()
+        && made.iter().all(|it| it.by == Decider::Human && it.decision == Decision::Allow);
+    session.hold(once, || format!("{} requests, and the decisions are {made:?}", seen.asked.len()))?;
+    reached_once(&place, &session)?;
+    goes_on(session, &place).await
 }
 
 pub(super) async fn deny(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
-    let file = place.project.join("risky.txt");
+    let file = place.project.join(ASKED);
     let mut session = place.open(place.session(PermissionMode::Ask)).await?;
     let (_, seen) = first_asked(&mut session, &file, PersonAct::Deny).await?;
     denied(&session, &file, Decider::Human, &seen.last)?;
@@ -65,7 +115,7 @@ pub(super) async fn deny(context: CaseContext) -> CaseVerdict {
 
 pub(super) async fn overdue(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
-    let file = place.project.join("risky.txt");
+    let file = place.project.join(ASKED);
     let patient = place.session(PermissionMode::Ask).approval_deadline(DEADLINE);
     let mut session = place.open(patient).await?;
     let (_, seen) = first_asked(&mut session, &file, PersonAct::Wait).await?;
@@ -75,7 +125,7 @@ pub(super) async fn overdue(context: CaseContext) -> CaseVerdict {
 
 pub(super) async fn interrupted(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
-    let file = place.project.join("risky.txt");
+    let file = place.project.join(ASKED);
     let mut session = place.open(place.session(PermissionMode::Ask)).await?;
     let (_, seen) = first_asked(&mut session, &file, PersonAct::Interrupt).await?;
     session.hold(!file.exists(), || "the action was done without an approval".to_owned())?;
@@ -90,11 +140,10 @@ pub(super) async fn interrupted(context: CaseContext) -> CaseVerdict {
 
 pub(super) async fn for_session(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
-    let file = place.project.join("risky.txt");
+    let file = place.project.join(ASKED);
     let mut session = place.open(place.session(PermissionMode::Ask)).await?;
     let (prompt, first) = first_asked(&mut session, &file, PersonAct::AllowForSession).await?;
-    let did = file.exists() || ran(&session, first.last.turn);
-    session.hold(did, || "the action was allowed and not done".to_owned())?;
+    done(&session, &file, first.last.turn)?;
     if file.exists() {
         std::fs::remove_file(&file)?;
     }
@@ -103,18 +152,18 @@ pub(super) async fn for_session(context: CaseContext) -> CaseVerdict {
         let asked: Vec<String> = again.asked.iter().map(|it| short(&it.summary)).collect();
         format!("it was asked again: {asked:?}")
     })?;
-    let did = file.exists() || ran(&session, again.last.turn);
-    session.hold(did, || "the action was not done again".to_owned())?;
-    session.stop(&place).await.map(drop)
+    done(&session, &file, again.last.turn)?;
+    session.stop(&place).await
 }
 
-/// Returns whether a command of the turn ran. A program may run a command that is allowed for the session in its sandbox, where the
-/// command fails, and not try again without the sandbox: the recording `appserver-approve-session`.
-fn ran(session: &WatchedSession, turn: u32) -> bool {
-    session.events.iter().any(|event| {
+/// Succeeds if the action of a turn was done, or at least its command ran. A program may run a command that a person allowed in its
+/// sandbox, where the command fails, and not try again without the sandbox: the recording `appserver-approve-session`.
+fn done(session: &WatchedSession, file: &Path, turn: u32) -> CaseVerdict {
+    let ran = session.events.iter().any(|event| {
         let Kind::ToolFinished(tool) = &event.kind else { return false };
         event.turn == Some(turn) && tool.exit_code.is_some()
-    })
+    });
+    session.hold(file.exists() || ran, || "the action was allowed and not done".to_owned())
 }
 
 /// Returns the prompts for an action that may need an approval. Some agents ask only before edits: a command that their sandbox
@@ -180,6 +229,28 @@ async fn decide(
                 left.push(approval);
                 session.orders().interrupt().await
             }
+            PersonAct::Change => {
+                let input =
+                    approval.asked().input.as_ref().map(|input| input.as_str().replace(ASKED, CHANGED));
+                let input = Json::parse(&input.unwrap_or_default());
+                let input = input.map_err(|error| session.trouble(format_args!("the input: {error}")))?;
+                approval.allow_with(input).await
+            }
+            PersonAct::Steer if asked.len() > 1 => approval.allow().await,
+            PersonAct::Steer => {
+                let control = session.orders().control();
+                // Some agents fetch it only after the tool, so the decision must not wait for its receipt.
+                let sent = tokio::spawn(async move { control.send_prompt(STEER, WhenBusy::Steer).await });
+                tokio::time::sleep(REACTION).await;
+                let open = session.orders().snapshot().await.map_or(0, |it| it.approvals.len());
+                session.hold(open == 1, || format!("{open} approvals are open behind the steer"))?;
+                let allowed = approval.allow().await;
+                let sent = sent.await.map_err(CaseFailure::new)?;
+                session.hold(matches!(sent, Ok(Receipt::Steered { .. })), || {
+                    format!("the answer to the steer is {sent:?}")
+                })?;
+                allowed
+            }
         };
         if decided == Err(OrderRefused::NotOffered) && act == PersonAct::AllowForSession {
             refused = true;
@@ -215,5 +286,5 @@ fn denied(session: &WatchedSession, file: &Path, by: Decider, last: &LastTurn) -
 /// Succeeds if the session takes a further prompt.
 async fn goes_on(mut session: WatchedSession, place: &CasePlace) -> CaseVerdict {
     session.ask("[[text]] And now?").await?;
-    session.stop(place).await.map(drop)
+    session.stop(place).await
 }

@@ -26,6 +26,7 @@ const fn fault(name: &'static str, about: &'static str, of: &'static FaultCase) 
         about,
         smoke: false,
         runs: 1,
+        alone: false,
         claim: |_| CaseClaim::Yes,
         body: CaseBody::Fault(of),
         pending: None,

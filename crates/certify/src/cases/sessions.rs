@@ -1,10 +1,22 @@
 //! Whether sessions can be resumed, and whether two of them disturb each other.
 
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use bowline::PermissionMode;
 use bowline_protocol::Code;
 use bowline_protocol::kinds::Outcome;
+use tokio::task::JoinSet;
 
-use crate::case_failure::{CaseVerdict, short};
+use super::conversations::{SECRET, remembers};
+use crate::case_failure::{CaseFailure, CaseVerdict, short};
 use crate::place::{CaseContext, CasePlace};
+
+/// How many sessions run at once.
+const SESSIONS: usize = 10;
+
+/// After this time without a prompt, the process of an agent is ended.
+const IDLE: Duration = Duration::from_secs(1);
 
 pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
@@ -45,6 +57,57 @@ pub(super) async fn parallel_shared(context: CaseContext) -> CaseVerdict {
     let one = context.place("one").await?;
     let two = context.neighbour(&one, "two").await?;
     both(&one, &two).await
+}
+
+pub(super) async fn ten_at_once(context: CaseContext) -> CaseVerdict {
+    let mut opening = JoinSet::new();
+    for number in 0..SESSIONS {
+        let context = context.clone();
+        opening.spawn(async move {
+            let place = context.place(&number.to_string()).await?;
+            let mut session = place.open(place.session(PermissionMode::Ask)).await?;
+            let text = session.ask(&format!("[[recall]] Remember the word knot-{number}.")).await?;
+            Ok::<_, CaseFailure>((number, place, session, text))
+        });
+    }
+    let mut open = Vec::new();
+    while let Some(opened) = opening.join_next().await {
+        open.push(opened.map_err(CaseFailure::new)??);
+    }
+    let kept = context.subject.manifest.live_format().is_some();
+    for (number, _, session, text) in &open {
+        let own = format!("knot-{number}");
+        session.hold(text.contains(&own) && text.matches("knot-").count() == 1, || {
+            format!("prompt about {own}, answer {}", short(text))
+        })?;
+        // All have answered, and none was stopped yet: the ten processes live side by side.
+        let alive = session.orders().snapshot().await.is_some_and(|it| it.has_process);
+        session.hold(alive == kept, || format!("the process of session {number} lives: {alive}"))?;
+    }
+    for (_, place, session, _) in open {
+        session.stop(&place).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn upgraded(context: CaseContext) -> CaseVerdict {
+    let place = context.place("one").await?;
+    let new = &context.subject.program;
+    let old = context.subject.older.as_ref().unwrap_or(new);
+    let (link, next) = (context.dir.join("agent"), context.dir.join("agent.new"));
+    symlink(old, &link)?;
+    let task = place.session(PermissionMode::Ask).idle(Some(IDLE));
+    let mut session = place.open(task.with(|task| task.binary(&link))).await?;
+    session.ask(&format!("[[text]] {SECRET}")).await?;
+    // As a package manager does it: the path leads to the new program at once. The process of the old one still lives.
+    symlink(new, &next)?;
+    std::fs::rename(&next, &link)?;
+    session.without_process().await?;
+    session.ask("[[text]] What is the password?").await?;
+    remembers(&place, &session)?;
+    let pids = session.pids();
+    session.hold(pids.len() == 2, || format!("the two prompts were answered by the processes {pids:?}"))?;
+    session.stop(&place).await
 }
 
 /// Runs a task in both places at once; each has to get its own answer.

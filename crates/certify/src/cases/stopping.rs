@@ -62,7 +62,12 @@ pub(super) async fn in_a_tool(context: CaseContext) -> CaseVerdict {
 
 pub(super) async fn timeout(context: CaseContext) -> CaseVerdict {
     let place = context.place("one").await?;
-    let seen = place.run(place.task("[[hang]] Wait.").timeout(Duration::from_secs(12))).await?;
+    let within = |limit| place.task("[[hang]] Wait.").timeout(Duration::from_secs(limit));
+    let mut seen = place.run(within(12)).await?;
+    if place.requests().is_empty() {
+        // A heavy program on a busy machine takes longer than that to start (13 s were measured).
+        seen = place.run(within(40)).await?;
+    }
     seen.hold(!place.requests().is_empty(), || "the program sent no request to the model".to_owned())?;
     let category = seen.record.failure.as_ref().map(|failure| failure.category);
     seen.hold(seen.record.outcome == Outcome::Failed && category == Some(Category::Timeout), || {

@@ -2,6 +2,7 @@
 
 mod executable;
 mod matrix;
+mod own_calls;
 mod progress;
 
 use std::path::{Path, PathBuf};
@@ -70,7 +71,9 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
     // Before the environment is cleared: it has the path of the user's data directory.
     let data_home = Home::from_env().ok();
     let found = detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(missing)?;
+    let older = older(args, manifest)?;
     let scratch = scratch()?;
+    let command = own_calls::command()?;
 
     // From here on there is no network, and the environment is clean. There must be no other thread yet.
     let home = scratch.join("home");
@@ -88,9 +91,11 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
     let report = runtime.block_on(async {
         let mut signals = ProcessSignals::new()?;
         let tried = async {
-            let subject = subject(manifest, &found).await;
+            let mut subject = subject(manifest, &found).await;
+            subject.older = older;
             let plan = SuitePlan {
                 subject,
+                command,
                 suite,
                 only: args.only.clone(),
                 scratch: scratch.clone(),
@@ -121,6 +126,13 @@ pub(crate) fn run(args: &CertifyArgs, stdout: &mut Stdout) -> Result<(), Command
         keep_certificate(&report, &home, &mut ui);
     }
     finish(args, &report, Some(&scratch), stdout)
+}
+
+/// Finds the older version of the program, if one is named.
+fn older(args: &CertifyArgs, manifest: &'static Manifest) -> Result<Option<PathBuf>, CommandError> {
+    let Some(path) = &args.older else { return Ok(None) };
+    let found = detect::find(manifest, Some(path), &Search::from_env()).map_err(missing)?;
+    Ok(Some(found.program().to_owned()))
 }
 
 /// Saves the result of a whole suite for `bowline doctor` and the footer of runs. A part of the suite certifies nothing, and
@@ -154,7 +166,7 @@ async fn subject(manifest: &'static Manifest, found: &Found) -> TestedProgram {
     match ask.probe(found).await {
         Ok(Probe { version, pages, .. }) => {
             let findings = probe::check(manifest, &pages, Some(&version));
-            TestedProgram { manifest, program, version: Ok(version), pages, findings }
+            TestedProgram { manifest, program, older: None, version: Ok(version), pages, findings }
         }
         Err(error) => {
             let mut why = error.to_string();
@@ -163,7 +175,8 @@ async fn subject(manifest: &'static Manifest, found: &Found) -> TestedProgram {
                 why.push_str(&format!(": {error}"));
                 cause = error.source();
             }
-            TestedProgram { manifest, program, version: Err(why), pages: Vec::new(), findings: Vec::new() }
+            let (pages, findings) = (Vec::new(), Vec::new());
+            TestedProgram { manifest, program, older: None, version: Err(why), pages, findings }
         }
     }
 }
