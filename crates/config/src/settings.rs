@@ -186,7 +186,7 @@ impl Settings {
                 let is = text.map_or_else(|| "this".to_owned(), |text| format!("`{quote}{text}{quote}`"));
                 return Err(source
                     .wrong_at(place, format!("{is} stands where {expected} is expected"))
-                    .expected(format!("`{full}` is {}", key.about)));
+                    .expected(format!("`{full}`: {}", key.about)));
             }
             let value = text.unwrap_or_default();
             let line = source.place(place).0;

@@ -28,7 +28,7 @@ const OLD: &str = "def greeting(name):\n    return \"Hello, \" + name\n";
 /// The replacement.
 const NEW: &str = "\
 def greeting(name=\"world\"):
-    \"\"\"Returns a greeting, also for nobody in particular.\"\"\"
+    \"\"\"Returns a greeting, also without a name.\"\"\"
     return f\"Hello, {name.strip()}!\"
 ";
 
@@ -95,7 +95,7 @@ impl Work {
         let sample = path(SAMPLE_NAME);
         if std::fs::read_to_string(&sample).is_ok_and(|text| text.contains(OLD)) {
             let change = Tool::Edit { path: sample.clone(), old: OLD.to_owned(), new: NEW.to_owned() };
-            let told = "Done: greeting.py now greets the world when nobody is named, ignores stray spaces, and says \
+            let told = "Done: greeting.py now greets the world without a name, ignores stray spaces, and says \
                         what it returns.";
             return Self { name: SAMPLE_NAME, path: sample, exists: true, change, told };
         }

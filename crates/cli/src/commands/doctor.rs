@@ -72,7 +72,7 @@ pub(crate) fn run(args: &DoctorArgs, stdout: &mut Stdout) -> Result<(), CommandE
     let external =
         if args.providers.is_empty() && args.profile.is_none() { external() } else { found(&asked.external) };
     if providers.is_empty() && asked.external.is_empty() {
-        (providers, accounts) = everybody()?;
+        (providers, accounts) = every_provider()?;
     }
     let settings = bowline_config::checkup_items(Places::from_env(None), &bowline_config::variable);
     let mut checkup = Checkup { accounts, settings, ..Checkup::of(providers.clone()) };
@@ -147,7 +147,7 @@ async fn watch(
 
 /// Returns all providers except those that are only chosen by name, and the enabled entries of the router's file with their
 /// accounts.
-fn everybody() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), CommandError> {
+fn every_provider() -> Result<(Vec<&'static Manifest>, BTreeMap<String, Profile>), CommandError> {
     // The user's own manifests are always listed.
     let (all, _) = Roster::from_env().all().map_err(bowline::Error::from)?;
     let meant = |entry: &RosterEntry| {

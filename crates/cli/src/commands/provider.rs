@@ -51,7 +51,7 @@ fn told(manifest: &Manifest, health: &HealthReport, json: bool) -> String {
         let object = serde_json::json!({
             "provider": manifest.name,
             "well": health.well,
-            "said": health.said,
+            "message": health.said,
             "exit_code": health.code,
             "took_ms": u64::try_from(health.took.as_millis()).unwrap_or(u64::MAX),
         });

@@ -133,6 +133,6 @@ fn list(more: Vec<Scenario>, stdout: &mut Stdout) -> Result<(), CommandError> {
     all.extend(more);
     all.sort_by(|a, b| a.name.cmp(&b.name));
     let rows = all.into_iter().map(|scenario| [scenario.name, scenario.about]);
-    let table = tables::TextTable::new(["NAME", "WHAT HAPPENS"], rows).whole(&[0]);
+    let table = tables::TextTable::new(["NAME", "EFFECT"], rows).whole(&[0]);
     stdout.print_laid_out(&table.render(stdout.layout()))
 }

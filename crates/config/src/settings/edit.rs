@@ -85,7 +85,7 @@ fn change(
                 .expected("change it with an editor")
         })?;
     }
-    edit(key, table, last).map_err(|what| wrong(what).expected(format!("`{name}` is {}", key.about)))?;
+    edit(key, table, last).map_err(|what| wrong(what).expected(format!("`{name}`: {}", key.about)))?;
     let text = document.to_string();
     // Bowline does not write a file that it could not read again.
     super::check(&ConfigSource { path: path.to_owned(), text: text.clone() })?;

@@ -42,7 +42,7 @@ const fn key(name: &'static str, kind: KeyKind, about: &'static str, example: &'
     Key { name, kind, about, env: None, default: "", example }
 }
 
-const fn said_by(key: Key, env: &'static str, default: &'static str) -> Key {
+const fn with_variable(key: Key, env: &'static str, default: &'static str) -> Key {
     Key { env: Some(env), default, ..key }
 }
 
@@ -55,32 +55,32 @@ const UNRESTRICTED: &[&str] = &["warn", "refuse"];
 /// Every setting.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
-    said_by(key("run.provider", KeyKind::Text, "the agent when none is named; `auto` lets the router choose", "auto"), "BOWLINE_PROVIDER", ""),
-    said_by(key("run.model", KeyKind::Text, "the model when none is named", "a-model"), "BOWLINE_MODEL", ""),
-    said_by(key("run.permission", KeyKind::Choice(MODES), "what an agent may do without being asked", "ask"), "BOWLINE_PERMISSION", "ask"),
-    said_by(key("run.timeout", KeyKind::Time, "the longest that a run may take", "10m"), "BOWLINE_TIMEOUT", ""),
-    said_by(key("run.idle-timeout", KeyKind::Time, "the longest that nothing may come", "5m"), "BOWLINE_IDLE_TIMEOUT", ""),
-    said_by(key("run.stream-fallback", KeyKind::Choice(STREAM_FALLBACKS), "when a prompt is sent again without streaming, if the stream ends without a result", "untouched"), "BOWLINE_STREAM_FALLBACK", "untouched"),
-    said_by(key("route.strategy", KeyKind::Choice(STRATEGIES), "who is asked first", "priority"), "BOWLINE_STRATEGY", "priority"),
-    said_by(key("route.fallback", KeyKind::Choice(FALLBACKS), "when another agent is asked after a failure", "next"), "BOWLINE_FALLBACK", "next"),
-    said_by(key("route.retries", KeyKind::Count, "how often each agent is asked again", "2"), "BOWLINE_RETRIES", "2"),
-    said_by(key("route.wait-for-limit", KeyKind::Truth, "whether a used-up limit is waited for", "false"), "BOWLINE_WAIT_FOR_LIMIT", "false"),
-    key("budget.request.cost", KeyKind::Money, "the most that one request may cost, in US dollars", "2.50"),
-    key("budget.request.tokens", KeyKind::Count, "the most tokens that one request may use", "500000"),
-    key("budget.request.time", KeyKind::Time, "the longest that one request may work", "30m"),
-    key("budget.day.cost", KeyKind::Money, "the most that a day may cost, in US dollars", "20"),
-    key("budget.day.tokens", KeyKind::Count, "the most tokens that a day may use", "10000000"),
-    key("budget.project.cost", KeyKind::Money, "the most that a project may ever cost, in US dollars", "200"),
-    key("budget.project.tokens", KeyKind::Count, "the most tokens that a project may ever use", "100000000"),
-    key("permission.unrestricted", KeyKind::Choice(UNRESTRICTED), "whether an agent that cannot be restricted runs under `ask`, with a warning, or is refused", "refuse"),
-    key("providers.*.args", KeyKind::Words, "native arguments for an agent's program, like `agent_args`", "[\"--verbose\"]"),
-    key("providers.*.format", KeyKind::Text, "the output format of an agent's program, instead of the best one", "text"),
-    key("profiles.*.provider", KeyKind::Text, "whose account a profile is", "the-agent"),
-    key("profiles.*.home", KeyKind::Text, "where that account's program keeps its settings and login", "/home/me/.agent-work"),
-    key("prices.*.input", KeyKind::Money, "what a million tokens of the prompt cost, in US dollars", "3"),
-    key("prices.*.output", KeyKind::Money, "what a million tokens of the answer cost", "15"),
-    key("prices.*.cache-read", KeyKind::Money, "what a million tokens cost that a cache serves", "0.30"),
-    key("prices.*.cache-write", KeyKind::Money, "what a million tokens cost that a cache takes in", "3.75"),
+    with_variable(key("run.provider", KeyKind::Text, "the default provider; `auto` lets the router choose", "auto"), "BOWLINE_PROVIDER", ""),
+    with_variable(key("run.model", KeyKind::Text, "the default model", "a-model"), "BOWLINE_MODEL", ""),
+    with_variable(key("run.permission", KeyKind::Choice(MODES), "the default permission mode", "ask"), "BOWLINE_PERMISSION", "ask"),
+    with_variable(key("run.timeout", KeyKind::Time, "time limit of a run", "10m"), "BOWLINE_TIMEOUT", ""),
+    with_variable(key("run.idle-timeout", KeyKind::Time, "time limit without output", "5m"), "BOWLINE_IDLE_TIMEOUT", ""),
+    with_variable(key("run.stream-fallback", KeyKind::Choice(STREAM_FALLBACKS), "whether to send a prompt again without streaming if the stream ends without a result", "untouched"), "BOWLINE_STREAM_FALLBACK", "untouched"),
+    with_variable(key("route.strategy", KeyKind::Choice(STRATEGIES), "the order in which the router tries providers", "priority"), "BOWLINE_STRATEGY", "priority"),
+    with_variable(key("route.fallback", KeyKind::Choice(FALLBACKS), "whether the router tries another provider after a failure", "next"), "BOWLINE_FALLBACK", "next"),
+    with_variable(key("route.retries", KeyKind::Count, "retries of each provider", "2"), "BOWLINE_RETRIES", "2"),
+    with_variable(key("route.wait-for-limit", KeyKind::Truth, "whether to wait for a used-up limit to reset", "false"), "BOWLINE_WAIT_FOR_LIMIT", "false"),
+    key("budget.request.cost", KeyKind::Money, "cost limit of one request, in US dollars", "2.50"),
+    key("budget.request.tokens", KeyKind::Count, "token limit of one request", "500000"),
+    key("budget.request.time", KeyKind::Time, "time limit of one request", "30m"),
+    key("budget.day.cost", KeyKind::Money, "cost limit of a day, in US dollars", "20"),
+    key("budget.day.tokens", KeyKind::Count, "token limit of a day", "10000000"),
+    key("budget.project.cost", KeyKind::Money, "cost limit of a project, ever, in US dollars", "200"),
+    key("budget.project.tokens", KeyKind::Count, "token limit of a project, ever", "100000000"),
+    key("permission.unrestricted", KeyKind::Choice(UNRESTRICTED), "an agent that cannot be restricted: run it under `ask` with a warning, or refuse it", "refuse"),
+    key("providers.*.args", KeyKind::Words, "native arguments for the agent's program, like `agent_args`", "[\"--verbose\"]"),
+    key("providers.*.format", KeyKind::Text, "output format of the agent's program, instead of the best one", "text"),
+    key("profiles.*.provider", KeyKind::Text, "the provider of this profile", "the-agent"),
+    key("profiles.*.home", KeyKind::Text, "the directory with the settings and login of its program", "/home/me/.agent-work"),
+    key("prices.*.input", KeyKind::Money, "price of a million input tokens, in US dollars", "3"),
+    key("prices.*.output", KeyKind::Money, "price of a million output tokens", "15"),
+    key("prices.*.cache-read", KeyKind::Money, "price of a million tokens read from a cache", "0.30"),
+    key("prices.*.cache-write", KeyKind::Money, "price of a million tokens written to a cache", "3.75"),
 ];
 
 impl Key {

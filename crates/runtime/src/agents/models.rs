@@ -230,6 +230,6 @@ mod tests {
         let effort = ("effort = ultra".to_owned(), "it knows low, high".to_owned(), Category::Validation);
         assert_eq!(admit("new", Some("ultra")), Some(effort));
         assert_eq!(admit("new", Some("high")), None);
-        assert_eq!(admit("newest", Some("ultra")), None, "a model that nobody has heard of may be new");
+        assert_eq!(admit("newest", Some("ultra")), None, "an unknown model may be new");
     }
 }

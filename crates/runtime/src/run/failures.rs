@@ -8,7 +8,7 @@ use crate::sessions::journal::JournalError;
 use crate::system::causes::in_full;
 
 /// Returns the failure of a program that could not be started. `install` are the remedies of a default program that is missing.
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors have no finer code")]
 pub(crate) fn of_spawn(error: &SpawnError, install: Option<&[Remedy]>) -> Failure {
     let check = || Remedy::CheckFile { path: error.program.display().to_string() };
     let another = || vec![check(), Remedy::set(RequestField::Binary)];
@@ -83,7 +83,7 @@ pub(crate) fn of_docker(error: &SpawnError) -> Failure {
 }
 
 /// Returns the failure of a further process of a session that could not be planned.
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is not listed has no better name")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors have no finer code")]
 pub(crate) fn of_plan(error: &Error) -> Failure {
     match error {
         Error::Refused(_) => Failure::new(Category::Validation, Code::Unsupported, in_full(error)),

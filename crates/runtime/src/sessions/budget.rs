@@ -167,7 +167,7 @@ impl Account {
         if let Some(error) = &unwritten {
             tracing::warn!(
                 error = error as &dyn std::error::Error,
-                "what was spent could not be written down"
+                "could not record the spending of a run"
             );
         }
         // Behind its line: what it had told while it ran goes with `running`.

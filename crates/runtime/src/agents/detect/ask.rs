@@ -227,7 +227,7 @@ pub(crate) async fn run(
     child.control().sweep(Duration::ZERO);
     let over = |heard: &Heard| heard.swept && heard.open == 0;
     if tokio::time::timeout(SWEEP, heard.until(&mut child, over)).await.is_err() {
-        tracing::warn!(pid = child.pid(), "what a question had started is not known to be gone");
+        tracing::warn!(pid = child.pid(), "processes of a probe may still be alive");
     }
     if in_time.is_err() {
         return Err(ProbeErrorKind::TooSlow { after: deadline });

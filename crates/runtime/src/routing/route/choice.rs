@@ -39,7 +39,7 @@ impl Candidates {
         };
         if let CandidateLaunch::Not(why) = &self.launches[place] {
             let (name, why) = (self.all[place].0.name.clone(), why.clone());
-            return nobody(decision, RouteProblem::Unusable { name, why });
+            return no_choice(decision, RouteProblem::Unusable { name, why });
         }
         decision.order.insert(0, place);
         decision.problem = None;
@@ -61,7 +61,7 @@ impl Candidates {
         let absent = facts.absent.as_ref().filter(|_| decision.order.len() < 2);
         if let Some(why) = facts.cannot.as_ref().or(absent) {
             decision.verdicts[place].reason.clone_from(why);
-            return nobody(decision, RouteProblem::NoneUsable);
+            return no_choice(decision, RouteProblem::NoneUsable);
         }
         decision
     }
@@ -102,7 +102,7 @@ impl Candidates {
 }
 
 /// Clears the order of a decision and sets its problem.
-fn nobody(mut decision: RouteDecision, problem: RouteProblem) -> RouteDecision {
+fn no_choice(mut decision: RouteDecision, problem: RouteProblem) -> RouteDecision {
     (decision.order, decision.problem) = (Vec::new(), Some(problem));
     decision.verdicts.iter_mut().for_each(|verdict| verdict.turn = None);
     decision

@@ -48,7 +48,7 @@ impl Actor {
 
     /// Waits for the next thing that happens. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> AgentEvent {
-        // A script never has to wait for a pipe; without this it would hold up everybody else on the thread.
+        // A script never has to wait for a pipe; without this it would hold up every other task of the thread.
         tokio::task::consume_budget().await;
         loop {
             while let Ok(order) = self.orders.try_recv() {

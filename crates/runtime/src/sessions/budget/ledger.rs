@@ -146,7 +146,7 @@ impl Ledger {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(path = %path.display(), error, "what a run uses cannot be read");
+                tracing::warn!(path = %path.display(), error, "could not read the usage of a running session");
                 None
             }
         }
@@ -332,5 +332,5 @@ impl Tally {
 fn unread(path: &Path, number: u64, error: &serde_json::Error) -> String {
     let why = error.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();
-    format!("{}:{number}: {why}; what this line says of what was spent is not counted", path.display())
+    format!("{}:{number}: {why}; Bowline does not count this line", path.display())
 }

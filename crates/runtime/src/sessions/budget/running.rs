@@ -67,7 +67,7 @@ impl Running {
         looked.unwrap_or_else(|error| {
             if self.trouble.is_none() {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "what is being spent cannot be told or read");
+                tracing::warn!(error, "could not share the spending of running sessions");
             }
             self.trouble.get_or_insert(error);
             None

@@ -41,7 +41,7 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
         Ok(entries) => entries,
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            return tracing::debug!(error, "what was left cannot be looked for");
+            return tracing::debug!(error, "could not look for directories of killed runners");
         }
     };
     for entry in entries.flatten() {
@@ -52,14 +52,14 @@ pub(crate) fn sweep(base: &Path, now: SystemTime) {
             false => Ok(false),
         }) {
             Ok(true) => {
-                tracing::info!(path = %path.display(), "what a killed process had left is gone")
+                tracing::info!(path = %path.display(), "removed the directory of a killed runner")
             }
             Ok(false) => {}
             // Another run may have removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(path = %path.display(), error, "what was left could not be removed");
+                tracing::warn!(path = %path.display(), error, "could not remove the directory of a killed runner");
             }
         }
     }

@@ -47,7 +47,7 @@ impl Registry {
                 Err(RegistryError::Journal(JournalError::Locked { .. })) => {}
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(dir = %dir.display(), error, "what a killed runner left is not in order");
+                    tracing::warn!(dir = %dir.display(), error, "could not clean up after a killed runner");
                 }
             }
         }
@@ -56,7 +56,7 @@ impl Registry {
         let open = open.filter_map(|dir| Some(dir.file_name()?.to_str()?.to_owned())).collect();
         if let Err(error) = budget::sweep(&self.home, &open) {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "what killed runs without a journal spent is not written down");
+            tracing::warn!(error, "could not record the spending of killed runs without a journal");
         }
         Ok(settled)
     }
@@ -118,7 +118,7 @@ async fn settle(
     journal::repair_leaving(dir, &lock, clock::wall(), leaked, |meta| {
         if let Err(error) = budget::settle(dir, meta, prices, variables.home().as_deref()) {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(dir = %dir.display(), error, "what a killed runner spent is not written down");
+            tracing::warn!(dir = %dir.display(), error, "could not record the spending of a killed runner");
         }
     })?;
     Ok(Some(meta.id))
@@ -164,7 +164,7 @@ fn remove_if_nothing_was_said(dir: &Path) {
     }
     if let Err(error) = std::fs::remove_dir(dir) {
         let error = &error as &dyn std::error::Error;
-        tracing::debug!(dir = %dir.display(), error, "what never became a session is not removed");
+        tracing::debug!(dir = %dir.display(), error, "could not remove the directory of a session that never began");
     }
 }
 
@@ -190,7 +190,7 @@ async fn end_strays(id: &SessionId) -> Result<Vec<ProcessLeaked>, RegistryError>
     let ended = tokio::task::spawn_blocking(move || bowline_process::end_strays(&session)).await;
     let strays = ended.map_err(|error| RegistryError::Background(io::Error::other(error)))?;
     for stray in &strays.ended {
-        tracing::info!(session = %id, pid = stray.pid, "what a killed session had left was ended");
+        tracing::info!(session = %id, pid = stray.pid, "ended a process of a killed session");
     }
     Ok(strays.survivors.into_iter().map(|it| leaked(it.pid, it.command)).collect())
 }
