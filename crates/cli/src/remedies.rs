@@ -9,8 +9,14 @@ use bowline_protocol::{Failure, FieldValue, Remedy, RequestField};
 use bowline_providers::manifest::run::RunFlag;
 
 /// Codes of notices that Bowline writes about a field or a project.
-const OUR_NOTICES: [&str; 5] =
-    ["not_sent_again", "option_granted", "option_ignored", "repository_ignored", "unrestricted"];
+const OUR_NOTICES: [&str; 6] = [
+    "not_sent_again",
+    "option_granted",
+    "option_ignored",
+    "repository_ignored",
+    "repository_unproven",
+    "unrestricted",
+];
 
 /// Returns the flag of a field, or `None` for fields that only callers of the library set.
 fn flag_of(field: RequestField) -> Option<&'static str> {

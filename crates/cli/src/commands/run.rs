@@ -72,8 +72,9 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     if asking == Asking::Person {
         sink.ask(AskTyping::Keys);
     }
-    // With its format for live sessions, the agent can ask.
-    let asks = asking == Asking::Person && manifest.is_some_and(|manifest| manifest.live_format().is_some());
+    // In its format for live sessions, the agent may be able to ask.
+    let asks =
+        asking == Asking::Person && manifest.is_some_and(|manifest| manifest.asking_format().is_some());
     if matches!(format, OutputFormat::Human)
         && !asks
         && let Some(line) = manifest.and_then(|manifest| reads_only(manifest, request))

@@ -237,3 +237,38 @@ fn without_a_person_at_a_terminal_the_mode_decides() {
     let piped = shown(&call(&world, "Go.", &["--approval-deadline", "1m"]), ALONE, 100);
     assert_eq!(piped.code, Some(0), "{:#?}", piped.rows);
 }
+
+#[test]
+fn options_of_the_program_are_checked_and_kept_also_where_the_agent_could_ask() {
+    let world = World::new();
+    let settings = world.path("work/.config/bowline/bowline.toml");
+    let shown = |args: &[&str]| {
+        let call = world.bowline(&[&["run", "--dry-run"], args, &["hi"]].concat());
+        let shown = Terminal::start(&call, ALONE, 200, Typist::Present).end();
+        (shown.code, shown.rows.join("\n"))
+    };
+    let (_, usual) = shown(&["-p", "codex"]);
+    assert!(usual.contains("app-server"), "{usual}");
+    let (_, native) = shown(&["-p", "codex", "--agent-arg=--foo"]);
+    assert!(native.contains("codex exec") && native.contains("--foo"), "{native}");
+    for provider in ["gemini", "qwen"] {
+        let (code, refused) = shown(&["-p", provider, "--format", "acp", "--agent-arg=--approval-mode=yolo"]);
+        assert_eq!(code, Some(2), "{refused}");
+        assert!(refused.contains("Bowline passes `--approval-mode` itself"), "{refused}");
+    }
+    let (_, asking) = shown(&["-p", "qwen"]);
+    assert!(asking.contains("--acp"), "{asking}");
+    std::fs::create_dir_all(settings.parent().expect("a directory")).expect("a directory");
+    std::fs::write(&settings, "[providers.qwen]\nformat = \"text\"\n").expect("a file");
+    let (_, chosen) = shown(&["-p", "qwen"]);
+    assert!(!chosen.contains("--acp"), "{chosen}");
+}
+
+#[test]
+fn an_agent_that_cannot_ask_says_so_also_on_a_terminal() {
+    let world = World::new();
+    let program = world.script("pi", "cat >/dev/null\nexit 1").display().to_string();
+    let call = world.bowline(&["run", "-p", "pi", "--binary", &program, "hi"]);
+    let shown = Terminal::start(&call, ALONE, 120, Typist::Present).end();
+    has(&shown, "pi cannot ask for permission, so it only reads; --permission edit lets it change files");
+}

@@ -120,7 +120,12 @@ fn a_line_that_cannot_be_read_is_named_and_the_others_count() {
     world.bowline(&["config", "set", "budget.project.tokens", "1000000"]).end().exits(0);
     let ended = world.claude(&answering()).end().exits(0);
     assert_eq!(ended.stdout, "hello\n");
-    assert_eq!(ended.stderr.matches("does not count this line").count(), 2, "each is said once: {}", ended.stderr);
+    assert_eq!(
+        ended.stderr.matches("does not count this line").count(),
+        2,
+        "each is said once: {}",
+        ended.stderr
+    );
     let shown = file.display();
     ended.tells(&[&format!("warning: {shown}:2: "), &format!("warning: {shown}:3: ")]);
     // What can be read is counted.

@@ -27,6 +27,7 @@ use self::dialect::Acp;
 use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
+use crate::catalogue;
 use crate::dialects::DialectEntry;
 use crate::manifest::Manifest;
 
@@ -57,7 +58,19 @@ pub fn agent(command: &str) -> Option<Manifest> {
     manifest.title.clone_from(&program);
     manifest.program = program;
     manifest.run.args = words.collect();
+    // `acp:claude-agent-acp` and `acp:npx -y @scope/claude-agent-acp@latest` start a program that Bowline knows by another name, so the
+    // same rules keep it from the repository's code.
+    if let Some(known) = command.split_whitespace().find_map(known_program) {
+        manifest.repository.clone_from(&known.repository);
+    }
     Some(manifest)
+}
+
+/// Returns the provider whose program a word of a command names: as a path, or as an npm package with or without a version.
+fn known_program(word: &str) -> Option<&'static Manifest> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let name = name.split('@').next().unwrap_or(name);
+    catalogue::built_in().find(|manifest| manifest.program == name && !manifest.repository.files.is_empty())
 }
 
 /// The entry of this folder.
@@ -76,3 +89,28 @@ pub(crate) const PROVIDER: ProviderEntry = ProviderEntry {
     account_readers: account::READERS,
     ..ProviderEntry::EMPTY
 };
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_known_program_keeps_its_rules_for_the_code_of_repositories() {
+        let repository = |command: &str| agent(command).expect("it has a program").repository;
+        let of = |name: &str| &catalogue::by_name(name).expect("it is built in").repository;
+        assert_eq!(&repository("claude-agent-acp"), of("claude-acp"));
+        assert_eq!(&repository("npx -y @scope/claude-agent-acp@1.2.3"), of("claude-acp"));
+        assert_eq!(&repository("/opt/bin/gemini --acp"), of("gemini"));
+        assert!(repository("my-agent --acp").unproven.is_some());
+    }
+
+    #[test]
+    fn an_unknown_program_may_read_the_files_of_every_known_one() {
+        let listed = agent("my-agent").expect("it has a program").repository.files;
+        let known: BTreeSet<String> =
+            catalogue::built_in().flat_map(|manifest| manifest.repository.files.clone()).collect();
+        assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), known);
+    }
+}

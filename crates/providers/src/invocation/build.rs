@@ -38,6 +38,10 @@ pub fn build(manifest: &Manifest, request: &Request, wish: &Wish) -> Result<Invo
 
 /// Builds the command of a request in one format.
 fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
+    // Against all formats, before one is chosen: the options of a permission mode are those of the program also in a format in which
+    // Bowline answers the requests itself (Gemini 0.61.0 takes `--approval-mode=yolo` beside `--acp`). Native arguments may narrow a
+    // permission, never widen it.
+    let narrower = native::check(manifest, &wish.agent_args)?;
     let manifest = &*manifest.in_format(name);
     let format = format(manifest, name)?;
     let transport = wish.transport.unwrap_or(manifest.run.transport);
@@ -79,7 +83,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     draft.plain(&manifest.run.args);
     draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
 
-    let permission = permission(manifest, request, wish, &mut draft)?;
+    let permission = permission(manifest, request, wish, narrower, &mut draft)?;
     repository(manifest, request, wish, &mut draft)?;
     for flag in RunFlag::ALL {
         // Settings stand before the subcommand of a resume, for the same reason.
@@ -161,12 +165,11 @@ fn permission<'a>(
     manifest: &'a Manifest,
     request: &Request,
     wish: &Wish,
+    narrower: Option<&str>,
     draft: &mut Draft,
 ) -> Result<&'a Permission, Refusal> {
     let mode = request.permission;
     let field = RequestField::Permission.value(mode.as_str());
-    // Before the mode is applied: native arguments may narrow a permission, never widen it.
-    let narrower = native::check(manifest, &wish.agent_args)?;
     let Some(permission) = manifest.permission.get(&mode) else {
         let reason = format!("its manifest does not define the mode `{}`", mode.as_str());
         return Err(Refusal::misconfigured(&manifest.name, field, reason)
@@ -218,6 +221,15 @@ fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut D
         let reason = format!("{reason}; this project is not trusted and has {}", listed(found));
         let wider = RequestField::Permission.value(PermissionMode::Edit.as_str());
         return Err(draft.unsupported(&field, reason).remedies([Remedy::TrustProject, Remedy::set(wider)]));
+    }
+    if let Some(reason) = &how.unproven {
+        let text = format!(
+            "{reason}; this project is not trusted and has {}; {}",
+            listed(found),
+            Remedy::TrustProject
+        );
+        draft.notice(Level::Warn, "repository_unproven", text);
+        return Ok(());
     }
     // `isolate` already leaves out the repository's settings.
     let isolated = request.isolate && manifest.run.flags.get(&RunFlag::Isolate).is_some_and(Flag::is_done);

@@ -10,7 +10,7 @@ use crate::manifest::Manifest;
 use crate::manifest::run::RunFlag;
 use crate::probe::uses::{self, CommandPart};
 
-/// Checks native arguments against the options that Bowline passes. Returns the option of the permission mode that they
+/// Checks native arguments against the options that Bowline passes in any format. Returns the option of the permission mode that they
 /// replace, if they narrow it.
 pub(super) fn check<'a>(manifest: &'a Manifest, args: &[String]) -> Result<Option<&'a str>, Refusal> {
     let mut narrowed = None;
@@ -154,8 +154,11 @@ pub(super) fn is_same(arg: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bowline_protocol::Request;
+
     use super::*;
     use crate::catalogue;
+    use crate::invocation::{Wish, build};
 
     fn refused(provider: &str, args: &[&str]) -> Refusal {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -206,6 +209,29 @@ mod tests {
         assert_eq!(instead("claude", &["--model=x"]), field(RequestField::Model));
         assert_eq!(instead("claude", &["--permission-mode", "auto"]), field(RequestField::Permission));
         assert_eq!(instead("codex", &["--json"]), field(RequestField::Format));
+    }
+
+    #[test]
+    fn an_option_of_one_format_is_refused_in_every_format() {
+        let request = Request { prompt: "hi".to_owned(), ..Request::default() };
+        for manifest in catalogue::built_in() {
+            let flags = uses::of(manifest).into_iter().filter_map(|used| match used.what {
+                CommandPart::Flag { name, .. } => Some(name),
+                CommandPart::Subcommand(_) => None,
+            });
+            for flag in flags.chain(manifest.run.reserved.clone()) {
+                for format in manifest.formats.keys() {
+                    let wish = Wish {
+                        format: Some(format.clone()),
+                        agent_args: vec![format!("{flag}=x")],
+                        ..Wish::default()
+                    };
+                    let refusal = build(manifest, &request, &wish).expect_err("it is Bowline's");
+                    let shown = format!("{} {format} {flag}: {refusal}", manifest.name);
+                    assert_eq!(refusal.field, RequestField::AgentArgs, "{shown}");
+                }
+            }
+        }
     }
 
     #[test]

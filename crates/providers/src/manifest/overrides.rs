@@ -53,6 +53,13 @@ impl Manifest {
         self.run.live_format.as_deref()
     }
 
+    /// Returns the format of a live session if the agent can ask for an approval in it. pi's `rpc` takes many prompts and asks nothing.
+    pub fn asking_format(&self) -> Option<&str> {
+        let asks =
+            |name: &&str| self.capabilities_in(name, &self.capabilities).approvals == Approvals::Interactive;
+        self.live_format().filter(asks)
+    }
+
     /// Returns the format that is better than the usual one under a permission mode.
     pub fn better_format(&self, permission: PermissionMode) -> Option<(&str, &FormatOverrides)> {
         let best = |own: &FormatOverrides| own.best_for.contains(&permission);

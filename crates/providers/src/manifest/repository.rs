@@ -23,6 +23,8 @@ pub struct Repository {
     pub since: Option<Version>,
     /// Why it cannot be prevented. A run in a project with such a file is refused then.
     pub refused: Option<String>,
+    /// Why it is unknown whether it runs them. A run in a project with such a file gets a warning.
+    pub unproven: Option<String>,
     /// Why there is nothing to prevent.
     pub never: Option<String>,
 }

@@ -165,10 +165,7 @@ impl Account {
         (line.cost_usd, line.basis, line.tokens) = (sum.cost, sum.basis.clone(), usage.total());
         let unwritten = ledger.add(&line).err();
         if let Some(error) = &unwritten {
-            tracing::warn!(
-                error = error as &dyn std::error::Error,
-                "could not record the spending of a run"
-            );
+            tracing::warn!(error = error as &dyn std::error::Error, "could not record the spending of a run");
         }
         // Behind its line: what it had told while it ran goes with `running`.
         let unwritten = unwritten.or_else(|| self.running.as_mut()?.trouble());

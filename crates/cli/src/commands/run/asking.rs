@@ -46,7 +46,7 @@ impl Asking {
             Some(deadline) => asking.approval_deadline(deadline),
             None => asking,
         };
-        let switches = manifest.is_some_and(|manifest| manifest.live_format().is_some());
+        let switches = manifest.is_some_and(|manifest| manifest.asking_format().is_some());
         if switches && matches!(asking.preview(), Err(bowline::Error::Refused(_))) && task.preview().is_ok() {
             return (task, Self::No);
         }

@@ -72,6 +72,23 @@ fn an_agent_that_may_only_read_or_ask_is_kept_from_the_repositorys_code() {
     assert!(run("read").0, "a changed file is untrusted again");
 }
 
+/// The name that a program is called by does not lift its rules, and an unknown program gets a warning.
+#[test]
+fn an_agent_command_follows_the_rules_of_the_program_that_it_starts() {
+    let hostile = Hostile::new();
+    hostile.write("work/repo/.mcp.json", "{}");
+    let run = |command: &str| hostile.end(&["run", "--provider", command, "--permission", "ask", "hi"]);
+    for command in ["acp:claude-agent-acp", "acp:npx -y @scope/claude-agent-acp@1.2.3"] {
+        run(command).exits(2).tells(&[
+            "the adapter starts Claude Code with the repository's settings, hooks and MCP servers",
+            "this project is not trusted and has .mcp.json",
+        ]);
+    }
+    let program = hostile.world.script("bin/my-agent", "exit 1").display().to_string();
+    let ended = run(&format!("acp:{program}"));
+    ended.tells(&["this agent may run the repository's own code", "has .mcp.json", "`bowline trust`"]);
+}
+
 #[test]
 fn a_program_that_a_projects_settings_choose_must_be_restricted() {
     let hostile = Hostile::new();

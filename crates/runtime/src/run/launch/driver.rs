@@ -159,11 +159,22 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
     }
 }
 
-/// Returns the format that the caller or the settings chose. A setting is for a run that is watched.
+/// Returns the format that the caller or the settings chose, else that of a session whose agent lives on or asks. A setting is for
+/// a run that is watched.
 pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
-    let setting = || task.settings.providers.get(driver.name())?.format.clone();
-    let live = || driver.manifest()?.live_format().filter(|_| task.wants_live_format()).map(str::to_owned);
-    task.format.clone().or_else(live).or_else(|| setting().filter(|_| streaming == Streaming::On))
+    let settings = task.settings.providers.get(driver.name());
+    let setting = || settings?.format.clone().filter(|_| streaming == Streaming::On);
+    let native = !task.agent_args.is_empty() || settings.is_some_and(|it| !it.args.is_empty());
+    let live = || {
+        let manifest = driver.manifest()?;
+        match task.live {
+            Some(_) => manifest.live_format(),
+            // Native arguments are options of the command that people type. Codex takes those of `codex exec` in `codex app-server`
+            // neither all nor with the same meaning.
+            None => manifest.asking_format().filter(|_| task.wants_answers() && !native),
+        }
+    };
+    task.format.clone().or_else(setting).or_else(|| live().map(str::to_owned))
 }
 
 /// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller

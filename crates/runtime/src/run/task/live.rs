@@ -35,11 +35,9 @@ impl Task {
         self
     }
 
-    /// Returns whether the agent is started in the format of live sessions: a session that goes on, or one whose agent may ask a
-    /// person.
-    pub(crate) fn wants_live_format(&self) -> bool {
-        let asks = matches!(self.approver, Approver::Person { .. })
-            && matches!(self.request.permission, PermissionMode::Ask | PermissionMode::Edit);
-        self.live.is_some() || asks
+    /// Returns whether a person may have to answer requests of the agent: `read` and `yolo` leave nothing to ask.
+    pub(crate) fn wants_answers(&self) -> bool {
+        matches!(self.approver, Approver::Person { .. })
+            && matches!(self.request.permission, PermissionMode::Ask | PermissionMode::Edit)
     }
 }
