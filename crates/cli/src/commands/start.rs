@@ -47,6 +47,8 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         let message = format!("a session cannot be started with `{flag}`");
         return Err(CommandError::new(Fault::Usage, message).hint("`bowline run` honours it"));
     }
+    // The runner has no terminal: this process warns about the parts of a project's files that the runner leaves out.
+    crate::config::load(args.request.cwd.as_deref())?;
     // Read here: the runner has another directory and no terminal.
     let task = args.task.as_deref().map(task_file::read).transpose()?;
     let (prompt, title) = match task {

@@ -80,6 +80,7 @@ const COMMANDS: &[&[&str]] = &[
     &["provider", "health", "c2"],
     &["run", "--provider", "auto", "Say hello."],
     &["run", "--provider", "c2", "Say hello."],
+    &["start", "--provider", "c2", "Say hello."],
 ];
 
 /// The rest of them.
