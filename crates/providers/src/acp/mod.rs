@@ -24,10 +24,10 @@ mod wire;
 use bowline_protocol::kinds::Transport;
 
 use self::dialect::Acp;
+use crate::catalogue;
 use crate::catalogue::ProviderEntry;
 use crate::conversation::{Images, ProtocolClient};
 use crate::dialect::{Commentary, Framing, StepOutput, Terminal};
-use crate::catalogue;
 use crate::dialects::DialectEntry;
 use crate::manifest::Manifest;
 
