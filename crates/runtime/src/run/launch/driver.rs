@@ -169,8 +169,8 @@ pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) 
         let manifest = driver.manifest()?;
         match task.live {
             Some(_) => manifest.live_format(),
-            // Native arguments are options of the command that people type. Codex takes those of `codex exec` in `codex app-server`
-            // neither all nor with the same meaning.
+            // Native arguments are options of the command that people type. The command with a protocol may be another one, which
+            // knows neither all of them nor in the same meaning.
             None => manifest.asking_format().filter(|_| task.wants_answers() && !native),
         }
     };
