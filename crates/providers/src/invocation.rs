@@ -19,6 +19,7 @@ mod native;
 mod preview;
 mod prompt;
 mod refusal;
+mod repository;
 mod request;
 pub mod secrets;
 pub(crate) mod template;

@@ -1,13 +1,13 @@
 //! Builds the whole command: format, permission mode, options, prompt, environment, in this order.
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level};
-use bowline_protocol::{Category, PermissionMode, Remedy, Request, RequestField, Resume};
+use bowline_protocol::{Category, PermissionMode, Request, RequestField, Resume};
 
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, RepositoryCode, StdinPlan, Streaming, Transport,
-    Unrestricted, User, Wish, native,
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, StdinPlan, Streaming, Transport, Unrestricted,
+    User, Wish, native, repository,
 };
 use crate::conversation::{Conversation, protocol_client};
 use crate::manifest::run::{Flag, Permission, RunFlag};
@@ -84,7 +84,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
 
     let permission = permission(manifest, request, wish, narrower, &mut draft)?;
-    repository(manifest, request, wish, &mut draft)?;
+    repository::keep_out(manifest, request, wish, &mut draft)?;
     for flag in RunFlag::ALL {
         // Settings stand before the subcommand of a resume, for the same reason.
         if *flag == RunFlag::Resume {
@@ -205,54 +205,6 @@ fn permission<'a>(
 /// Returns the warning that a program runs without any restriction.
 pub(super) fn unrestricted(title: &str, reason: &str) -> String {
     format!("{title} cannot be restricted ({reason}): it can do everything that you can")
-}
-
-/// Keeps the program from running the repository's own code, in modes that promise no changes without approval.
-fn repository(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut Draft) -> Result<(), Refusal> {
-    let RepositoryCode::Kept(found) = &wish.repository else { return Ok(()) };
-    // Where there is nothing to keep it from, the repository's instructions stay.
-    if found.is_empty() || !matches!(request.permission, PermissionMode::Read | PermissionMode::Ask) {
-        return Ok(());
-    }
-    let field = RequestField::Permission.value(request.permission.as_str());
-    let how = &manifest.repository;
-    // An older program may ignore an option that it does not know, and run the code.
-    if let Some(reason) = how.refused.as_ref().or(wish.unkept.as_ref()) {
-        let reason = format!("{reason}; this project is not trusted and has {}", listed(found));
-        let wider = RequestField::Permission.value(PermissionMode::Edit.as_str());
-        return Err(draft.unsupported(&field, reason).remedies([Remedy::TrustProject, Remedy::set(wider)]));
-    }
-    if let Some(reason) = &how.unproven {
-        let text = format!(
-            "{reason}; this project is not trusted and has {}; {}",
-            listed(found),
-            Remedy::TrustProject
-        );
-        draft.notice(Level::Warn, "repository_unproven", text);
-        return Ok(());
-    }
-    // `isolate` already leaves out the repository's settings.
-    let isolated = request.isolate && manifest.run.flags.get(&RunFlag::Isolate).is_some_and(Flag::is_done);
-    if !isolated {
-        draft.plain(&how.args);
-    }
-    for (name, value) in &how.env {
-        draft.set_env(&field, name, value.clone());
-    }
-    let text =
-        format!("ignored, because this project is not trusted: {}; {}", listed(found), Remedy::TrustProject);
-    draft.notice(Level::Warn, "repository_ignored", text);
-    Ok(())
-}
-
-/// Names the first few files.
-fn listed(files: &[String]) -> String {
-    const MOST: usize = 4;
-    let first = files.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(MOST) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
 }
 
 /// Applies one option, if it is requested.

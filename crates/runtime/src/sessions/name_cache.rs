@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bowline_protocol::SessionId;
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ fn read(path: &Path) -> BTreeMap<String, KeptName> {
 }
 
 /// Writes the file. Without it the next reader takes longer.
-fn write(path: &PathBuf, all: &[KeptName]) {
+fn write(path: &Path, all: &[KeptName]) {
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let text = serde_json::to_vec(all).map_err(std::io::Error::from);
     let written = made.and(text).and_then(|text| host::replace_file(path, &text));
