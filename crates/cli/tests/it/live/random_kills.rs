@@ -1,9 +1,12 @@
-//! `kill -9` of the runner, its keeper, a client or the agent at a random moment, with prompts in the queue. Whatever dies: the
-//! journal holds, every prompt that was accepted is accounted for, none reaches the agent twice, and no process is left.
+//! `kill -9` of the runner, its keeper, a watcher, a `send` or the agent at a random moment, with prompts in the queue, steers on their
+//! way, and in every second round approvals that are open. Whatever dies: the journal holds, every prompt that was accepted is
+//! accounted for, none reaches the agent twice, every approval is decided once, and no process is left.
 //!
 //! The gate plays 20 rounds from a fixed seed. `LIVE_KILL_ROUNDS=200` plays more, `LIVE_KILL_SEED` plays others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -21,9 +24,14 @@ const QUEUED: usize = 4;
 enum Victim {
     Runner,
     Keeper,
-    Client,
+    Watcher,
+    /// The command that is sending a prompt.
+    Sender,
     Agent,
 }
+
+/// The parts in turns, so that 20 rounds have each of them four times, twice with approvals.
+const VICTIMS: [Victim; 5] = [Victim::Runner, Victim::Keeper, Victim::Watcher, Victim::Sender, Victim::Agent];
 
 /// A generator of random numbers that is the same everywhere (SplitMix64).
 struct Dice(u64);
@@ -57,41 +65,50 @@ fn nothing_is_lost_doubled_or_left_whatever_is_killed() {
     let (rounds, seed) = (number("LIVE_KILL_ROUNDS", 20), number("LIVE_KILL_SEED", 16));
     for round in 0..rounds {
         let mut dice = Dice(seed.wrapping_mul(1_000_003).wrapping_add(round));
-        // In turns, so that 20 rounds have each of them five times.
-        let victim = [Victim::Runner, Victim::Keeper, Victim::Client, Victim::Agent][(round % 4) as usize];
+        let victim = VICTIMS[round as usize % VICTIMS.len()];
+        let asks = (round / VICTIMS.len() as u64) % 2 == 1;
         // From the first events to the end of the fourth turn, or so.
         let bytes = dice.below(70_000);
-        println!("round {round}: {victim:?} dies when the journal has {bytes} bytes");
-        let offered = play_round(victim, bytes);
+        println!("round {round}: {victim:?} dies when the journal has {bytes} bytes; approvals: {asks}");
+        let offered = play_round(victim, bytes, asks);
         println!("round {round}: {offered} prompts are offered");
     }
 }
 
 /// Plays a round, and returns how many prompts the next runner offers.
-fn play_round(victim: Victim, bytes: u64) -> usize {
+fn play_round(victim: Victim, bytes: u64, asks: bool) -> usize {
     let live = LiveWorld::new();
-    let session = live.start(Some(&prompt(0)), &["--permission", "yolo", "--name", "victim"]);
+    // In the mode `edit`, the agent asks before it notes a prompt.
+    let mode = if asks { "edit" } else { "yolo" };
+    let session = live.start(Some(&prompt(0)), &["--permission", mode, "--name", "victim"]);
     let watcher = live.call(&["attach", &session.id, "--from", "1", "-o", "jsonl"]).start();
-    let watcher_pid = Pid::from_raw(i32::try_from(watcher.id()).expect("a pid")).expect("a pid");
+    let (sending, is_over) = (Mutex::new(None), AtomicBool::new(false));
     let accepted = std::thread::scope(|scope| {
-        let sender = scope.spawn(|| send_all(&session));
+        let sender = scope.spawn(|| send_all(&live, &session, &sending));
+        if asks {
+            scope.spawn(|| approve_all(&session, &is_over));
+        }
         let size = || std::fs::metadata(session.dir().join("events.jsonl")).map_or(0, |meta| meta.len());
+        // Also if a check below fails: the thread that approves must not wait for ever.
+        let _end = RoundEnd(&is_over);
         wait_until("the moment", || size() >= bytes || sender.is_finished() && is_at_rest(&session));
         let pid = match victim {
             Victim::Runner => Some(session.runner),
             Victim::Keeper => keeper(&session),
-            Victim::Client => Some(watcher_pid),
+            Victim::Watcher => pid(watcher.id()),
+            Victim::Sender => sending.lock().expect("no panic").and_then(pid),
             Victim::Agent => session.agents().last().copied(),
         };
         if let Some(pid) = pid {
-            // The agent may be between two processes.
+            // The agent may be between two processes, and the command may have ended.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
-        sender.join().expect("the sender ends")
+        let accepted = sender.join().expect("the sender ends");
+        if !matches!(victim, Victim::Runner) {
+            wait_until("the rest of the session", || is_at_rest(&session) || session_is_over(&session));
+        }
+        accepted
     });
-    if !matches!(victim, Victim::Runner) {
-        wait_until("the rest of the session", || is_at_rest(&session) || session_is_over(&session));
-    }
     // A runner that lost its keeper may have ended already.
     let _ = session.order("stop", &[]);
     session.is_gone();
@@ -106,10 +123,71 @@ fn play_round(victim: Victim, bytes: u64) -> usize {
     offered.len()
 }
 
-/// Sends the queued prompts with a client each, and returns those that were accepted. A client finds no runner once it is killed.
-fn send_all(session: &Session<'_>) -> Vec<String> {
-    let all = (1..=QUEUED).map(prompt);
-    all.filter(|prompt| session.order("send", &["--json", prompt]).status.code() == Some(0)).collect()
+/// Ends the thread that approves.
+struct RoundEnd<'a>(&'a AtomicBool);
+
+impl Drop for RoundEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// The prompts that were accepted.
+#[derive(Default)]
+struct Accepted {
+    /// The texts of prompts for a turn of their own.
+    prompts: Vec<String>,
+    /// The ids of steers that the agent acknowledged.
+    steers: Vec<String>,
+}
+
+/// Sends the queued prompts and a steer behind each, with a client each. A client finds no runner once that is killed.
+fn send_all(live: &LiveWorld, session: &Session<'_>, sending: &Mutex<Option<u32>>) -> Accepted {
+    let send = |flags: &[&str], text: &str| -> Option<Value> {
+        let command = live.call(&["send", &session.id, "--json", text]).with(flags).start();
+        // Not later: a pid of a command that has ended may be another process.
+        *sending.lock().expect("no panic") = Some(command.id());
+        let ended = command.end_among_others();
+        *sending.lock().expect("no panic") = None;
+        (ended.status.code() == Some(0)).then(|| ended.json())
+    };
+    let mut accepted = Accepted::default();
+    for number in 1..=QUEUED {
+        let text = prompt(number);
+        if send(&[], &text).is_some() {
+            accepted.prompts.push(text);
+        }
+        // Between two turns there is nothing to steer, and it is a prompt.
+        let text = format!("steer-{number}");
+        match send(&["--steer"], &text) {
+            Some(receipt) if receipt["receipt"] == "steered" => {
+                accepted.steers.push(receipt["prompt"].as_str().expect("an id").to_owned());
+            }
+            Some(_) => accepted.prompts.push(text),
+            None => {}
+        }
+    }
+    accepted
+}
+
+/// Approves what is asked, until the round is over.
+fn approve_all(session: &Session<'_>, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        let ended = session.order("status", &["--json"]);
+        if ended.status.code() != Some(0) {
+            // A killed runner never comes back in this round.
+            return;
+        }
+        match ended.json()["approvals"][0]["id"].as_str() {
+            // The agent may have withdrawn it meanwhile.
+            Some(id) => drop(session.order("approve", &[id])),
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    }
 }
 
 fn is_at_rest(session: &Session<'_>) -> bool {
@@ -138,7 +216,7 @@ fn received(live: &LiveWorld) -> Vec<String> {
 }
 
 /// Checks what must hold, whatever was killed.
-fn check(journal: &Journal, accepted: &[String], offered: &BTreeMap<String, String>, received: &[String]) {
+fn check(journal: &Journal, accepted: &Accepted, offered: &BTreeMap<String, String>, received: &[String]) {
     journal.check();
     let mut once = BTreeSet::new();
     assert!(
@@ -170,11 +248,19 @@ fn check(journal: &Journal, accepted: &[String], offered: &BTreeMap<String, Stri
             false => assert_eq!(*reasons, ["sent"], "{id} is neither sent nor offered"),
         }
     }
-    for prompt in accepted {
+    for steer in &accepted.steers {
+        assert!(queue.contains_key(steer.as_str()), "the steer {steer} is not in the journal");
+    }
+    for prompt in &accepted.prompts {
         let (began, waits) = (texts.contains(prompt.as_str()), offered.values().any(|text| text == prompt));
         assert!(began != waits, "it began: {began}, is offered: {waits}: {prompt}");
     }
-    let asked: Vec<_> = journal.of("approval_asked").iter().map(|it| it["kind"]["id"].clone()).collect();
-    let decided: Vec<_> = journal.of("approval_decided").iter().map(|it| it["kind"]["id"].clone()).collect();
-    assert_eq!(asked.len(), decided.len(), "each approval is decided once");
+    let ids = |kind| {
+        let mut ids: Vec<String> = journal.of(kind).iter().map(|it| it["kind"]["id"].to_string()).collect();
+        ids.sort();
+        ids
+    };
+    let asked = ids("approval_asked");
+    assert_eq!(asked, ids("approval_decided"), "each approval is decided once");
+    assert!(asked.windows(2).all(|pair| pair[0] != pair[1]), "two requests have one id: {asked:?}");
 }
