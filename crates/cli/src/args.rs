@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Set(live::SetArgs),
     /// Compact the context of a session's agent
     Compact(live::SessionArg),
+    /// Show or change who leads a session: the agent, you, or another program
+    #[command(after_help = live::CONTROL_EXAMPLES)]
+    Control(live::ControlArgs),
     /// Wait until a session has nothing to do; print the answer and exit like `run`
     #[command(after_help = live::WAIT_EXAMPLES)]
     Wait(live::WaitArgs),

@@ -70,6 +70,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Dequeue(args) => commands::orders::dequeue(&args, &mut stdout),
         Command::Set(args) => commands::orders::set(&args, &mut stdout),
         Command::Compact(args) => commands::orders::compact(&args, &mut stdout),
+        Command::Control(args) => commands::orders::control(&args, &mut stdout),
         Command::Wait(args) => commands::wait::run(&args, &mut stdout),
         Command::SessionRunner => commands::start::runner(),
         Command::Route(args) => commands::route::run(&args, &mut stdout),

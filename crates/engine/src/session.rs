@@ -15,6 +15,7 @@
 
 mod acks;
 mod lives;
+mod options;
 mod queue;
 mod snapshot;
 #[cfg(test)]
@@ -29,8 +30,9 @@ use bowline_protocol::{
 };
 use bowline_providers::dialect::HostPrompt;
 
-use self::acks::PendingAcks;
+use self::acks::{AckedOrder, PendingAcks};
 use self::lives::not_acknowledged;
+use self::options::PermissionModes;
 use self::queue::PromptQueues;
 use self::snapshot::SessionView;
 use crate::budget::SpendSum;
@@ -52,6 +54,8 @@ pub struct LivePlan {
     pub idle: Option<Millis>,
     /// Prompts that an earlier runner accepted and did not send.
     pub offered: Vec<QueuedPrompt>,
+    /// The side that leads.
+    pub control: ControlMode,
     /// The native session, if there is one already.
     pub native: Option<NativeSessionId>,
 }
@@ -88,6 +92,7 @@ struct LiveState {
     queues: PromptQueues,
     acks: PendingAcks,
     options: SessionOptions,
+    modes: PermissionModes,
     control: ControlMode,
     view: SessionView,
     /// The end of the last process, with what all processes left behind.
@@ -140,7 +145,7 @@ impl Session {
 
     /// Creates a live session. The plan is that of its first process.
     pub fn live(plan: RunPlan, live: LivePlan) -> Self {
-        let LivePlan { prompt, idle, offered, native } = live;
+        let LivePlan { prompt, idle, offered, control, native } = live;
         let view = SessionView::new(native);
         let state = LiveState {
             stage: SessionStage::New,
@@ -149,7 +154,8 @@ impl Session {
             queues: PromptQueues::new(offered),
             acks: PendingAcks::default(),
             options: SessionOptions::default(),
-            control: ControlMode::AgentLed,
+            modes: PermissionModes::default(),
+            control,
             view,
             last_end: None,
             trouble: None,
@@ -256,6 +262,9 @@ impl Session {
             return;
         }
         run.emit_session_started(now, step);
+        if live.control == ControlMode::HumanLed {
+            run.set_human_led(true, now, step);
+        }
         if live.first_prompt {
             live.stage = SessionStage::Living;
             run.handle(RunInput::Begin, now, step);
@@ -265,7 +274,8 @@ impl Session {
             for notice in run.plan().notices.clone() {
                 run.emit_for_session(Kind::Notice(notice), now, step);
             }
-            run.change_state(SessionState::Idle, None, now, step);
+            let state = self.state();
+            self.run.change_state(state, None, now, step);
         }
     }
 
@@ -293,9 +303,9 @@ impl Session {
                 }
                 answer
             }
-            SessionOrder::SendOffered { prompt } => self.send_offered(order, &prompt, now, step),
+            SessionOrder::SendOffered { prompt } => self.send_offered(order, &prompt, images, now, step),
             SessionOrder::Dequeue { prompt } => self.dequeue(order, prompt, now, step),
-            SessionOrder::SetOption { option, value } => self.set_option(order, &option, &value, now, step),
+            SessionOrder::SetOption { option, value } => self.set_option(order, option, value, now, step),
             SessionOrder::SetControl { mode } => {
                 self.set_control(mode, now, step);
                 Ok(Some(Receipt::Done))
@@ -423,12 +433,16 @@ impl Session {
 
     fn timer(&mut self, now: Now, step: &mut RunStep) {
         let idle = self.idle_deadline().is_some_and(|at| now.up >= at);
-        for (order, steer) in self.parts().1.acks.expired(now.up) {
-            if let Some(steer) = steer {
-                // Some agents fetch steers only after a batch of tools. A steer that was not fetched is taken back, so that it is not sent twice.
-                let _ = self.run.take_back(&steer.prompt.id, now, step);
-                self.run.forget_steer(&steer.prompt.id, now, step);
-                self.keep_steer(steer, now, step);
+        for (order, what) in self.parts().1.acks.expired(now.up) {
+            match what {
+                AckedOrder::Steer(steer) => {
+                    // Some agents fetch steers only after a batch of tools. A steer that was not fetched is taken back, so that it is not sent twice.
+                    let _ = self.run.take_back(&steer.prompt.id, now, step);
+                    self.run.forget_steer(&steer.prompt.id, now, step);
+                    self.keep_steer(steer, now, step);
+                }
+                AckedOrder::Option(change) => self.option_unconfirmed(&change, None, now, step),
+                AckedOrder::TakeBack(_) | AckedOrder::Compact => {}
             }
             step.actions.push(RunAction::Answer(order, not_acknowledged(AckGap::TimedOut)));
         }

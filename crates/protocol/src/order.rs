@@ -345,6 +345,9 @@ pub struct QueuedPrompt {
     pub id: PromptId,
     /// The text.
     pub text: String,
+    /// The files that go with it. They are read when the prompt is sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Where it waits.
     pub queue: PromptQueue,
 }

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use bowline_protocol::kinds::ControlMode;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use super::request::{RequestArgs, TimeLimit};
 
 pub(crate) const START_EXAMPLES: &str =
@@ -71,6 +74,17 @@ pub(crate) const SET_EXAMPLES: &str = "Without a running process, the next proce
 Examples:
   bowline set fix model NAME
   bowline set fix permission edit";
+
+pub(crate) const CONTROL_EXAMPLES: &str = "Modes:
+  agent-led  The agent drives: queued prompts are sent by themselves. The default
+  human-led  You drive: the queue waits, and no time limit counts. `send --now`, `send --steer` and prompts typed in `attach` are sent
+  delegated  A program drives for you, with the rules of agent-led
+
+The mode lasts until it is changed, also over a stop and a resume.
+
+Examples:
+  bowline control fix
+  bowline control fix human-led";
 
 pub(crate) const WAIT_EXAMPLES: &str = "A session has nothing to do when no turn runs and no prompt is queued. While an approval or a question is open, its turn runs.
 
@@ -257,6 +271,31 @@ pub(crate) struct SetArgs {
     /// Value
     #[arg(value_name = "VALUE")]
     pub(crate) value: String,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ControlArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+
+    /// Side that leads from now on. Without it, print the side that leads
+    #[arg(value_name = "MODE", value_parser = control_mode())]
+    pub(crate) mode: Option<ControlMode>,
+}
+
+/// The names of the sides that can lead, as people type them.
+pub(crate) const CONTROL_MODES: [(&str, ControlMode); 3] = [
+    ("agent-led", ControlMode::AgentLed),
+    ("human-led", ControlMode::HumanLed),
+    ("delegated", ControlMode::Delegated),
+];
+
+fn control_mode() -> impl TypedValueParser<Value = ControlMode> {
+    let names = PossibleValuesParser::new(CONTROL_MODES.map(|(name, _)| name));
+    names.try_map(|name| {
+        let mode = CONTROL_MODES.into_iter().find(|(known, _)| *known == name);
+        mode.map(|(_, mode)| mode).ok_or("there is no such mode")
+    })
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -1,16 +1,18 @@
-//! The commands that send one order to a live session and print its receipt: send, dequeue, interrupt, answer, set, compact and status.
-//! Those that decide a request of the agent are in `decide`.
+//! The commands that send one order to a live session and print its receipt: send, dequeue, interrupt, answer, set, compact,
+//! control and status. Those that decide a request of the agent are in `decide`.
 
 use std::path::Path;
 
+use bowline::journal::Home;
 use bowline::{Attachment, Receipt};
-use bowline_protocol::{PromptId, SessionOrder, SessionSnapshot, WhenBusy, kinds::PromptQueue};
+use bowline_protocol::kinds::{ControlMode, PromptQueue};
+use bowline_protocol::{PromptId, SessionOrder, SessionSnapshot, WhenBusy};
 use bowline_providers::ansi::harmless;
 
 use super::decide::cards;
 use super::live::{connect, connect_in, find, refused};
 use super::run::{absolute_file, prompt};
-use crate::args::live::{AnswerArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
+use crate::args::live::{AnswerArgs, CONTROL_MODES, ControlArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
 use crate::async_runtime;
 use crate::error::{CommandError, Fault};
 use crate::human::{ApprovalCards, shell_word};
@@ -73,6 +75,24 @@ pub(crate) fn set(args: &SetArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     give(&args.session, SessionOrder::SetOption { option, value }, stdout)
 }
 
+/// Changes who leads, or prints it.
+pub(crate) fn control(args: &ControlArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    if let Some(mode) = args.mode {
+        return give(&args.session, SessionOrder::SetControl { mode }, stdout);
+    }
+    let control = snapshot(&args.session)?.1.control;
+    if args.session.json {
+        return stdout.print(&format!("{}\n", json(&serde_json::json!({ "control": control }))?));
+    }
+    stdout.print(&format!("{}\n", leader(control)))
+}
+
+/// The name of a side that leads, as people type it.
+fn leader(mode: ControlMode) -> &'static str {
+    let name = CONTROL_MODES.into_iter().find(|(_, known)| *known == mode);
+    name.map_or("unknown", |(name, _)| name)
+}
+
 /// Sends an order, and prints its receipt.
 fn give(args: &SessionArg, order: SessionOrder, stdout: &mut Stdout) -> Result<(), CommandError> {
     let runtime = async_runtime::start()?;
@@ -111,6 +131,14 @@ fn json(value: &impl serde::Serialize) -> Result<String, CommandError> {
 
 /// Prints the state of a session.
 pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
+    let (home, snapshot) = snapshot(args)?;
+    if args.json {
+        return stdout.print(&format!("{}\n", json(&snapshot)?));
+    }
+    stdout.print(&harmless(&described(&snapshot, &cards(&home, &snapshot)?)))
+}
+
+fn snapshot(args: &SessionArg) -> Result<(Home, SessionSnapshot), CommandError> {
     let runtime = async_runtime::start()?;
     let (home, id) = find(&args.session)?;
     let snapshot = runtime.block_on(async {
@@ -118,10 +146,7 @@ pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), Comma
         session.snapshot().await.map_err(|error| refused(&error))
     })?;
     runtime.shutdown_background();
-    if args.json {
-        return stdout.print(&format!("{}\n", json(&snapshot)?));
-    }
-    stdout.print(&harmless(&described(&snapshot, &cards(&home, &snapshot)?)))
+    Ok((home, snapshot))
 }
 
 /// Describes a session for people. Approvals are shown whole: a person decides by them.
@@ -130,7 +155,7 @@ pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards) -> St
     let model = snapshot.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
     text += &format!("agent     {}{model}\n", snapshot.provider);
     let process = if snapshot.has_process { "running" } else { "none; the next prompt starts one" };
-    text += &format!("process   {process}\n");
+    text += &format!("process   {process}\ncontrol   {}\n", leader(snapshot.control));
     if let Some(turn) = snapshot.turn {
         text += &format!("turn      {turn}, running\n");
     } else if let Some(last) = snapshot.last_turn {

@@ -4,8 +4,10 @@
 
 mod approvals;
 mod attached;
+mod control;
 mod crashes;
 mod decide;
+mod files;
 mod impostors;
 mod inside;
 mod options;

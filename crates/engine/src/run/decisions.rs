@@ -128,6 +128,18 @@ impl Run {
         self.approvals.waiting.iter().map(|waiting| &waiting.request.approval)
     }
 
+    /// Returns the permission mode by which requests are decided.
+    pub(crate) fn permission(&self) -> Option<bowline_protocol::PermissionMode> {
+        Some(self.plan.attempts[self.attempt].conversation.as_ref()?.permission)
+    }
+
+    /// Sets the permission mode by which requests are decided from now on.
+    pub(crate) fn set_permission(&mut self, mode: bowline_protocol::PermissionMode) {
+        for conversation in self.plan.attempts.iter_mut().filter_map(|it| it.conversation.as_mut()) {
+            conversation.permission = mode;
+        }
+    }
+
     /// Returns when a request that is asked now is denied, if it waits for a person.
     pub(super) fn approval_deadline(&self, now: Now) -> Option<Timestamp> {
         let Approver::Person { deadline } = self.plan.approver else { return None };

@@ -295,13 +295,6 @@ impl Run {
         sent
     }
 
-    /// Sets the permission mode by which requests are decided from now on.
-    pub(crate) fn set_permission(&mut self, mode: bowline_protocol::PermissionMode) {
-        for conversation in self.plan.attempts.iter_mut().filter_map(|it| it.conversation.as_mut()) {
-            conversation.permission = mode;
-        }
-    }
-
     /// Asks the agent to compact its context.
     pub(crate) fn compact(&mut self, now: Now, step: &mut RunStep) -> Sent {
         if !self.can_prompt() {

@@ -12,8 +12,8 @@ const PATIENCE: Millis = Millis(15_000);
 #[derive(Debug, Default)]
 pub(super) struct PendingAcks {
     waiting: Vec<PendingAck>,
-    /// Steers that were given up, and wait in the queue now. The agent may still acknowledge them.
-    late: Vec<(AckToken, PromptId)>,
+    /// Orders that were given up. The agent may still acknowledge them.
+    late: Vec<(AckToken, LateOrder)>,
 }
 
 /// An order that waits.
@@ -35,18 +35,30 @@ pub(super) struct UnackedSteer {
     pub(super) from: Option<String>,
 }
 
+/// An option that is being changed.
+#[derive(Clone, Debug)]
+pub(super) struct OptionChange {
+    pub(super) option: String,
+    pub(super) value: String,
+    /// The value, if the option is the permission mode.
+    pub(super) permission: Option<PermissionMode>,
+}
+
+/// An order whose acknowledgement comes too late for its caller.
+#[derive(Debug)]
+pub(super) enum LateOrder {
+    /// A steer, which waits in the queue now.
+    Steer(PromptId),
+    Option(OrderId, OptionChange),
+}
+
 /// An order that was sent to the agent.
 #[derive(Debug)]
 pub(super) enum AckedOrder {
     Steer(UnackedSteer),
     /// A request to give a prompt back.
     TakeBack(PromptId),
-    /// An option.
-    Option {
-        option: String,
-        value: String,
-        permission: Option<PermissionMode>,
-    },
+    Option(OptionChange),
     /// A request to compact.
     Compact,
 }
@@ -56,6 +68,12 @@ const LATE_AT_MOST: usize = 64;
 
 impl PendingAcks {
     pub(super) fn wait(&mut self, token: AckToken, order: OrderId, what: AckedOrder, now: Millis) {
+        if let AckedOrder::Option(change) = &what {
+            // The agent takes orders one after the other, so this one decides.
+            self.late.retain(
+                |(_, late)| !matches!(late, LateOrder::Option(_, old) if old.option == change.option),
+            );
+        }
         self.waiting.push(PendingAck { token, order, until: now.plus(PATIENCE), what });
     }
 
@@ -77,22 +95,24 @@ impl PendingAcks {
         Some((order, what.into_steer()?))
     }
 
-    /// Takes the prompt of a steer whose acknowledgement comes too late.
-    pub(super) fn take_late(&mut self, token: AckToken) -> Option<PromptId> {
+    /// Takes an order whose acknowledgement comes too late.
+    pub(super) fn take_late(&mut self, token: AckToken) -> Option<LateOrder> {
         let place = self.late.iter().position(|(late, _)| *late == token)?;
         Some(self.late.remove(place).1)
     }
 
-    /// Takes the orders whose time is over. Steers come with their prompts.
-    pub(super) fn expired(&mut self, now: Millis) -> Vec<(OrderId, Option<UnackedSteer>)> {
+    /// Takes the orders whose time is over.
+    pub(super) fn expired(&mut self, now: Millis) -> Vec<(OrderId, AckedOrder)> {
         let mut expired = Vec::new();
         while let Some(place) = self.waiting.iter().position(|it| now >= it.until) {
             let PendingAck { token, order, what, .. } = self.waiting.remove(place);
-            let steer = what.into_steer();
-            if let Some(steer) = steer.as_ref().filter(|_| self.late.len() < LATE_AT_MOST) {
-                self.late.push((token, steer.prompt.id.clone()));
-            }
-            expired.push((order, steer));
+            let late = match &what {
+                AckedOrder::Steer(steer) => Some(LateOrder::Steer(steer.prompt.id.clone())),
+                AckedOrder::Option(change) => Some(LateOrder::Option(order, change.clone())),
+                AckedOrder::TakeBack(_) | AckedOrder::Compact => None,
+            };
+            self.late.extend(late.filter(|_| self.late.len() < LATE_AT_MOST).map(|late| (token, late)));
+            expired.push((order, what));
         }
         expired
     }
@@ -113,7 +133,7 @@ impl AckedOrder {
     fn into_steer(self) -> Option<UnackedSteer> {
         match self {
             Self::Steer(steer) => Some(steer),
-            Self::TakeBack(_) | Self::Option { .. } | Self::Compact => None,
+            Self::TakeBack(_) | Self::Option(_) | Self::Compact => None,
         }
     }
 }

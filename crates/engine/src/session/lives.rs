@@ -1,12 +1,10 @@
 //! The processes of a live session: when one is planned, what it reports, and what follows its end.
 
-use bowline_protocol::kinds::{
-    ControlMode, EndReason, Level, Notice, OptionState, OptionsChanged, Outcome, PromptRemoval, SessionState,
-};
-use bowline_protocol::{AckGap, Failure, Kind, Millis, OrderRefused, PermissionMode, PromptId, Receipt};
+use bowline_protocol::kinds::{ControlMode, EndReason, Level, Notice, Outcome, PromptRemoval, SessionState};
+use bowline_protocol::{AckGap, Failure, Kind, Millis, OrderRefused, PromptId, Receipt};
 use bowline_providers::dialect::{Acknowledgement, HostPrompt, Sent};
 
-use super::acks::{AckedOrder, UnackedSteer};
+use super::acks::{AckedOrder, LateOrder, UnackedSteer};
 use super::queue::{AnswerNow, removed};
 use super::{LifeRequest, PlannedPrompt, Session, SessionStage};
 use crate::run::{LifeReport, Now, OrderId, RunAction, RunEnd, RunInput, RunPlan, RunStep};
@@ -84,12 +82,17 @@ impl Session {
     fn acknowledged(&mut self, acknowledgement: Acknowledgement, now: Now, step: &mut RunStep) {
         let Acknowledgement { token, result } = acknowledgement;
         let (run, live) = self.parts();
-        if let Some(late) = live.acks.take_late(token) {
+        match (live.acks.take_late(token), &result) {
             // The prompt waits in the queue. If the agent has it after all, it must not be sent twice.
-            if result.is_ok() {
-                live.queues.read(&late, run, now, step);
+            (Some(LateOrder::Steer(late)), Ok(())) => return live.queues.read(&late, run, now, step),
+            (Some(LateOrder::Option(order, change)), Ok(())) => {
+                return self.option_acknowledged(order, &change, now, step);
             }
-            return;
+            (Some(LateOrder::Option(_, change)), Err(reason)) => {
+                return self.option_unconfirmed(&change, Some(reason), now, step);
+            }
+            (Some(LateOrder::Steer(_)), Err(_)) => return,
+            (None, _) => {}
         }
         // An interrupt is acknowledged too, and no order waits for that.
         let Some(pending) = live.acks.take(token) else { return };
@@ -109,14 +112,16 @@ impl Session {
                 live.queues.taken_back(&prompt, run, now, step);
                 Ok(Receipt::Done)
             }
-            (AckedOrder::Option { option, value, permission }, None) => {
-                self.option_set(&option, &value, permission, now, step);
+            (AckedOrder::Option(change), None) => {
+                self.option_acknowledged(pending.order, &change, now, step);
                 Ok(Receipt::Done)
             }
-            (AckedOrder::Compact, None) => Ok(Receipt::Done),
-            (AckedOrder::TakeBack(_) | AckedOrder::Option { .. } | AckedOrder::Compact, Some(refused)) => {
+            (AckedOrder::Option(_), Some(refused)) => {
+                self.option_rejected(pending.order, now, step);
                 Err(refused)
             }
+            (AckedOrder::Compact, None) => Ok(Receipt::Done),
+            (AckedOrder::TakeBack(_) | AckedOrder::Compact, Some(refused)) => Err(refused),
         };
         step.actions.push(RunAction::Answer(pending.order, answer));
     }
@@ -205,6 +210,7 @@ impl Session {
             }
             step.actions.push(RunAction::Answer(order, not_acknowledged(AckGap::ProcessOver)));
         }
+        live.modes.process_gone();
         live.queues.return_steers(run, now, step);
         if let Some(before) = live.last_end.take() {
             ended.survivors.splice(0..0, before.survivors);
@@ -244,68 +250,6 @@ impl Session {
         self.run.close_idle(now, step);
     }
 
-    /// Changes an option of the agent: at once if it can do that while it runs, else from its next process on.
-    pub(super) fn set_option(
-        &mut self,
-        order: OrderId,
-        option: &str,
-        value: &str,
-        now: Now,
-        step: &mut RunStep,
-    ) -> AnswerNow {
-        let permission = match option {
-            "permission" => Some(mode_of(value)?),
-            _ => None,
-        };
-        let (run, live) = self.parts();
-        let is_ours = matches!(option, "model" | "effort" | "permission");
-        if live.has_process() && run.is_kept_alive() {
-            return match run.set_option(option, value, now, step) {
-                Sent::Done => {
-                    self.option_set(option, value, permission, now, step);
-                    Ok(Some(Receipt::Done))
-                }
-                Sent::Awaiting(token) => {
-                    let (option, value) = (option.to_owned(), value.to_owned());
-                    live.acks.wait(token, order, AckedOrder::Option { option, value, permission }, now.up);
-                    Ok(None)
-                }
-                Sent::Cannot(reason) => Err(OrderRefused::Unsupported { reason: reason.to_owned() }),
-            };
-        }
-        if !is_ours {
-            let reason =
-                format!("`{option}` is an option of the running agent, and its process is not running");
-            return Err(OrderRefused::Unsupported { reason });
-        }
-        self.option_set(option, value, permission, now, step);
-        Ok(Some(Receipt::Done))
-    }
-
-    /// Remembers an option for the next process, and reports it.
-    fn option_set(
-        &mut self,
-        option: &str,
-        value: &str,
-        permission: Option<PermissionMode>,
-        now: Now,
-        step: &mut RunStep,
-    ) {
-        let (run, live) = self.parts();
-        match option {
-            "model" => live.options.model = Some(value.to_owned()),
-            "effort" => live.options.effort = Some(value.to_owned()),
-            _ => {}
-        }
-        if let Some(mode) = permission {
-            live.options.permission = Some(mode);
-            run.set_permission(mode);
-        }
-        let state =
-            OptionState { id: option.to_owned(), choices: Vec::new(), current: Some(value.to_owned()) };
-        run.emit_for_session(Kind::OptionsChanged(OptionsChanged { options: vec![state] }), now, step);
-    }
-
     pub(super) fn compact(&mut self, order: OrderId, now: Now, step: &mut RunStep) -> AnswerNow {
         let (run, live) = self.parts();
         if !matches!(live.stage, SessionStage::Living) {
@@ -326,12 +270,4 @@ impl Session {
 /// The answer to an order that the agent did not acknowledge.
 pub(super) fn not_acknowledged(why: AckGap) -> Result<Receipt, OrderRefused> {
     Err(OrderRefused::NotAcknowledged { why })
-}
-
-/// Reads a permission mode of an order.
-fn mode_of(value: &str) -> Result<PermissionMode, OrderRefused> {
-    PermissionMode::ALL.into_iter().find(|mode| mode.as_str() == value).ok_or_else(|| {
-        let reason = format!("`{value}` is no permission mode; there are read, ask, edit and yolo");
-        OrderRefused::Rejected { reason }
-    })
 }

@@ -4,7 +4,7 @@
 //! the queue on file: `prompt_queued` has the text, `prompt_removed` the reason. A prompt that was returned is offered, and never
 //! sent by itself.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bowline_protocol::kinds::{ControlMode, PromptQueue, PromptQueued, PromptRemoval, PromptRemoved};
 use bowline_protocol::{Kind, OrderRefused, PromptId, QueuedPrompt, Receipt, WhenBusy};
@@ -37,9 +37,7 @@ impl PromptQueues {
 
     /// Returns the prompts that wait, those at the agent first.
     pub(super) fn waiting(&self) -> Vec<QueuedPrompt> {
-        let of = |queue: PromptQueue| {
-            move |it: &HostPrompt| QueuedPrompt { id: it.id.clone(), text: it.text.clone(), queue }
-        };
+        let of = |queue: PromptQueue| move |it: &HostPrompt| queued_prompt(it.clone(), queue);
         let at_agent = self.at_agent.iter().map(of(PromptQueue::Agent));
         at_agent.chain(self.waiting.iter().map(of(PromptQueue::Session))).collect()
     }
@@ -173,8 +171,14 @@ impl PromptQueues {
 
     fn offer(&mut self, prompt: HostPrompt, queue: PromptQueue, run: &mut Run, now: Now, step: &mut RunStep) {
         removed(run, &prompt.id, PromptRemoval::Returned, now, step);
-        self.offered.push(QueuedPrompt { id: prompt.id, text: prompt.text, queue });
+        self.offered.push(queued_prompt(prompt, queue));
     }
+}
+
+/// Describes a prompt that waits. The contents of its images are left out: a later runner does not have them, either.
+fn queued_prompt(prompt: HostPrompt, queue: PromptQueue) -> QueuedPrompt {
+    let HostPrompt { id, text, attachments, images: _ } = prompt;
+    QueuedPrompt { id, text, attachments, queue }
 }
 
 fn queued(
@@ -185,8 +189,9 @@ fn queued(
     now: Now,
     step: &mut RunStep,
 ) {
-    let (id, text) = (prompt.id.clone(), prompt.text.clone());
-    run.emit_for_session(Kind::PromptQueued(PromptQueued { id, text, queue, from }), now, step);
+    let (id, text, attachments) = (prompt.id.clone(), prompt.text.clone(), prompt.attachments.clone());
+    let kind = Kind::PromptQueued(PromptQueued { id, text, attachments, queue, from });
+    run.emit_for_session(kind, now, step);
 }
 
 pub(super) fn removed(run: &mut Run, prompt: &PromptId, reason: PromptRemoval, now: Now, step: &mut RunStep) {
@@ -320,11 +325,12 @@ impl Session {
         }
     }
 
-    /// Sends a prompt that was returned.
+    /// Sends a prompt that was returned, with the contents of its images.
     pub(super) fn send_offered(
         &mut self,
         order: OrderId,
         prompt: &PromptId,
+        images: BTreeMap<String, Vec<u8>>,
         now: Now,
         step: &mut RunStep,
     ) -> AnswerNow {
@@ -338,9 +344,9 @@ impl Session {
         if live.queues.is_full() {
             return Err(OrderRefused::QueueFull { limit: WAITING_AT_MOST as u32 });
         }
-        let QueuedPrompt { id, text, .. } = live.queues.offered.remove(place);
+        let QueuedPrompt { id, text, attachments, queue: _ } = live.queues.offered.remove(place);
         let receipt = live.queued_receipt(id.clone());
-        live.queues.push(HostPrompt::of(id.clone(), text), None, run, now, step);
+        live.queues.push(HostPrompt { id, text, attachments, images }, None, run, now, step);
         // It begins at once if the session is at rest. It goes through the queue, or a later runner would offer it again.
         Ok(self.send_next(Some(order), now, step).unwrap_or(Some(receipt)))
     }

@@ -2,6 +2,7 @@
 
 mod control;
 mod interrupts;
+mod options;
 mod prompts;
 mod random;
 mod steers;

@@ -1,7 +1,7 @@
 //! Sessions, turns and their control modes.
 
 use super::{part, words};
-use crate::{Capabilities, Exit, Failure, NativeSessionId, PromptId, TaskId, ToolId, Usage};
+use crate::{Attachment, Capabilities, Exit, Failure, NativeSessionId, PromptId, TaskId, ToolId, Usage};
 
 part! {
     /// The agent's session began, or told us its name. May be repeated by agents that announce themselves each turn.
@@ -99,6 +99,9 @@ part! {
         pub id: PromptId,
         /// The whole text.
         pub text: String,
+        /// The files that go with it. Only their paths are kept: they are read when the prompt is sent.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub attachments: Vec<Attachment>,
         /// The queue that it waits in.
         pub queue: PromptQueue,
         /// The sender, if it gave a name.
@@ -176,13 +179,16 @@ words! {
         Lost,
     }
 
-    /// The side that leads a session.
+    /// The side that leads a session. The mode lasts over stints, until it is changed.
+    #[derive(Default)]
     pub enum ControlMode {
-        /// The agent drives; people approve and comment.
+        /// The agent drives. Queued prompts are sent when its turn is over; people approve, answer and comment.
+        #[default]
         AgentLed,
-        /// A person types; the agent suggests.
+        /// A person types, and the agent stays ready. Queued prompts wait; a prompt that is sent for now, or into the turn, goes to the
+        /// agent. No time limit counts.
         HumanLed,
-        /// Another session drives.
+        /// Another program or session drives for a person, with the rules of `agent_led`.
         Delegated,
     }
 

@@ -180,7 +180,12 @@ fn a_program_for_each_prompt_is_a_session_as_well() {
 
 #[test]
 fn prompts_of_an_earlier_runner_are_offered() {
-    let offered = QueuedPrompt { id: "p9".into(), text: "old".to_owned(), queue: PromptQueue::Session };
+    let offered = QueuedPrompt {
+        id: "p9".into(),
+        text: "old".to_owned(),
+        attachments: vec![bowline_protocol::Attachment { path: "a.png".to_owned(), media_type: None }],
+        queue: PromptQueue::Session,
+    };
     let mut world = World::live(|_, live| {
         live.prompt = false;
         live.offered = vec![offered.clone()];

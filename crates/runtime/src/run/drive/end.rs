@@ -33,9 +33,11 @@ impl ActiveRun {
             // Delete the files before the session is marked as over: no later cleanup looks at a finished session.
             drop(std::mem::take(&mut self.drive.side_files));
             let version = self.digest.version().map(str::to_owned);
+            let changed = self.drive.engine.options().cloned().unwrap_or_default();
             let closed = journal.close_with(|meta| {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
                 meta.native_session = native.or(meta.native_session.take());
+                meta.changed_options(&changed);
                 // The version that the program reports during the run is newer than the probed one.
                 meta.provider_version = version.or(meta.provider_version.take());
             });

@@ -104,6 +104,7 @@ pub(super) fn live_plan(live: LiveOptions, plan: &RunPlan, end: Option<&JournalE
         prompt: live.prompt,
         idle: live.idle.filter(|_| resumes),
         offered: end.map(|end| end.offered.clone()).unwrap_or_default(),
+        control: end.map(|end| end.control).unwrap_or_default(),
         native: plan.resume.as_ref().filter(|target| !target.fork).map(|target| target.id.clone()),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bowline_protocol::{
-    Attachment, OrderRefused, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
+    Attachment, OrderRefused, PromptId, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
 };
 use bowline_providers::invocation::is_image;
 use tokio::sync::{mpsc, watch};
@@ -83,9 +83,47 @@ async fn pass_on(request: SessionRequest, control: &Control, cwd: &Path) {
                     }
                 }
             }
+            if let SessionOrder::SendOffered { prompt } = &order {
+                match offered_images(prompt, control, cwd).await {
+                    Ok(read) => images = read,
+                    Err(reason) => {
+                        // The client may be gone.
+                        let _ = answer.send(Err(OrderRefused::Unsupported { reason }));
+                        return;
+                    }
+                }
+            }
             control.send(RunOrder::Order(Box::new(AnsweredOrder { what: order, images, answer })));
         }
     }
+}
+
+/// Reads the images of a prompt that is offered. It may be of an earlier runner, so its files may be gone.
+async fn offered_images(
+    prompt: &PromptId,
+    control: &Control,
+    cwd: &Path,
+) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let offered = control.snapshot().await.map(|snapshot| snapshot.offered).unwrap_or_default();
+    // The session reports a prompt that is not offered.
+    let Some(offered) = offered.into_iter().find(|it| it.id == *prompt) else { return Ok(BTreeMap::new()) };
+    let paths: Vec<PathBuf> = offered.attachments.iter().map(|file| cwd.join(&file.path)).collect();
+    let missing = move || {
+        paths.iter().find_map(|path| {
+            let error = std::fs::metadata(path).err()?;
+            Some(format!(
+                "the file `{}` of the prompt cannot be read: {error}; the prompt is still offered",
+                path.display()
+            ))
+        })
+    };
+    // A file may lie in a directory that answers slowly.
+    match tokio::task::spawn_blocking(missing).await {
+        Ok(None) => {}
+        Ok(Some(missing)) => return Err(missing),
+        Err(_) => return Err("the runner is shutting down".to_owned()),
+    }
+    images_of(&offered.attachments, cwd).await
 }
 
 /// Reads the images of a prompt.

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use bowline_engine::SessionOptions;
 use bowline_protocol::kinds::SessionState;
 use bowline_protocol::{
     Capabilities, McpServer, Millis, NativeSessionId, PermissionMode, SessionId, Timestamp,
@@ -118,6 +119,18 @@ impl SessionMeta {
             container: None,
             abort: None,
         }
+    }
+
+    /// Takes over the options that were changed while the session lived, for a later resume.
+    pub(crate) fn changed_options(&mut self, changed: &SessionOptions) {
+        if *changed == SessionOptions::default() {
+            return;
+        }
+        let SessionOptions { model, effort, permission } = changed.clone();
+        let resume = self.resume.get_or_insert_default();
+        resume.model = model.or(resume.model.take());
+        resume.effort = effort.or(resume.effort.take());
+        resume.permission = permission.or(resume.permission);
     }
 
     /// Reads the description of a session's directory.

@@ -14,11 +14,11 @@ pub(super) struct PromptsOnFile {
 
 impl PromptsOnFile {
     pub(super) fn queued(&mut self, queued: PromptQueued) {
-        let PromptQueued { id, text, queue, from: _ } = queued;
+        let PromptQueued { id, text, attachments, queue, from: _ } = queued;
         // A prompt that was offered and sent again is queued again.
         self.returned.retain(|it| it.id != id);
         self.waiting.retain(|it| it.id != id);
-        self.waiting.push(QueuedPrompt { id, text, queue });
+        self.waiting.push(QueuedPrompt { id, text, attachments, queue });
     }
 
     pub(super) fn removed(&mut self, removed: &PromptRemoved) {
@@ -43,13 +43,15 @@ impl PromptsOnFile {
 
 #[cfg(test)]
 mod tests {
+    use bowline_protocol::Attachment;
     use bowline_protocol::kinds::PromptQueue;
 
     use super::*;
 
     fn queue(prompts: &mut PromptsOnFile, id: &str) {
         let (id, text, queue) = (id.into(), format!("text of {id}"), PromptQueue::Session);
-        prompts.queued(PromptQueued { id, text, queue, from: None });
+        let attachments = vec![Attachment { path: format!("{text}.png"), media_type: None }];
+        prompts.queued(PromptQueued { id, text, attachments, queue, from: None });
     }
 
     fn remove(prompts: &mut PromptsOnFile, id: &str, reason: PromptRemoval) {
@@ -71,6 +73,7 @@ mod tests {
         remove(&mut prompts, "taken back", PromptRemoval::Returned);
         remove(&mut prompts, "taken back", PromptRemoval::Dequeued);
         assert_eq!(offered(&prompts), ["returned", "waiting"]);
+        assert_eq!(prompts.offered()[0].attachments[0].path, "text of returned.png");
         assert_eq!(prompts.unreturned(), ["waiting".into()]);
         // Sent again by a later runner.
         queue(&mut prompts, "returned");

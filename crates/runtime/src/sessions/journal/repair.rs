@@ -8,9 +8,10 @@
 use std::fs::File;
 use std::path::Path;
 
+use bowline_engine::SessionOptions;
 use bowline_protocol::kinds::{
-    ApprovalDecided, EndReason, Gap, Outcome, ProcessLeaked, PromptRemoval, PromptRemoved, QuestionAnswered,
-    ResumeAnswer, SessionEnded, SessionState, TurnEnded,
+    ApprovalDecided, ControlMode, EndReason, Gap, Outcome, ProcessLeaked, PromptRemoval, PromptRemoved,
+    QuestionAnswered, ResumeAnswer, SessionEnded, SessionState, TurnEnded,
 };
 use bowline_protocol::{
     ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, EventWriter, FORMAT_VERSION, Failure,
@@ -123,23 +124,10 @@ pub(super) fn repair_locked(
         cut_index: index.len() - understood,
         ..Repaired::default()
     };
-    let mut raw_lens = [0; RAW_FILES.len()];
-    for file in RAW_FILES {
-        let (len, indexed) = (raw_len(dir, file)?, indexed[slot_of(file)]);
-        let raw_len = &mut raw_lens[slot_of(file)];
-        let needed = indexed.max(told.spans[slot_of(file)]);
-        if needed > len {
-            report.missing.push(RawSpan { file, start: len, end: needed });
-        }
-        *raw_len = len.max(needed);
-        if len.max(needed) > indexed {
-            report.unindexed.push(RawSpan { file, start: indexed, end: len.max(needed) });
-        }
-    }
-    let (was_open, end, state) = (!told.ended, told.end, told.final_state());
-    let (native, version) = (told.native.clone(), told.version.clone());
+    let raw_lens = compare_raw(dir, indexed, told.spans, &mut report)?;
+    let (was_open, end, unwritten) = (!told.ended, told.end, told.unwritten());
     let next_turn = told.turn.map_or(1, |turn| turn.saturating_add(1));
-    let offered = told.prompts.offered();
+    let (offered, control) = (told.prompts.offered(), told.control);
     let (mut reason, last_seq) = (told.reason, told.last_seq);
     let gap = report.has_gap().then(|| report.gap());
     report.appended = told.endings(&meta.id, now, gap, leaked);
@@ -162,12 +150,7 @@ pub(super) fn repair_locked(
     // The runner may have been killed between its last event and the state.
     let mut native_session = meta.native_session.clone();
     if was_open || !meta::is_final(meta.state) {
-        let changed = update_meta(dir, |meta| {
-            meta.state = state;
-            meta.native_session = native.or(meta.native_session.take());
-            meta.provider_version = version.or(meta.provider_version.take());
-        })?;
-        native_session = changed.native_session;
+        native_session = update_meta(dir, |meta| unwritten.write(meta))?.native_session;
     }
     // Before the mark is removed: if this process is killed here, the next repair runs `last` again.
     last(&meta);
@@ -182,12 +165,38 @@ pub(super) fn repair_locked(
         reason = Some(EndReason::Lost);
     }
     let next_seq = last_seq + report.appended.len() as u64 + 1;
-    Ok(JournalEnd { next_seq, next_turn, native_session, reason, offered, repaired: report, raw_lens })
+    Ok(JournalEnd {
+        next_seq,
+        next_turn,
+        native_session,
+        reason,
+        offered,
+        control,
+        repaired: report,
+        raw_lens,
+    })
 }
 
 /// Reads the agent's own id of a session from its events: a killed runner did not write it to `session.json`.
 pub(crate) fn native_session(dir: &Path) -> Result<Option<NativeSessionId>, JournalError> {
     Ok(JournalSummary::read(dir)?.native)
+}
+
+/// The facts about a session that its events have, and `session.json` does not have yet.
+struct UnwrittenMeta {
+    state: SessionState,
+    native: Option<NativeSessionId>,
+    version: Option<String>,
+    changed: SessionOptions,
+}
+
+impl UnwrittenMeta {
+    fn write(self, meta: &mut SessionMeta) {
+        meta.state = self.state;
+        meta.changed_options(&self.changed);
+        meta.native_session = self.native.or(meta.native_session.take());
+        meta.provider_version = self.version.or(meta.provider_version.take());
+    }
 }
 
 /// A summary of the valid events on file.
@@ -217,6 +226,10 @@ struct JournalSummary {
     approvals: Vec<ApprovalId>,
     questions: Vec<QuestionId>,
     prompts: PromptsOnFile,
+    /// The side that leads, also over stints.
+    control: ControlMode,
+    /// The options that were changed in the last stint.
+    changed: SessionOptions,
     tools: Vec<ToolId>,
     tasks: Vec<TaskId>,
     /// The end of the last span of an event, for each raw file.
@@ -250,12 +263,15 @@ impl JournalSummary {
             // Another process of the agent: nothing that an earlier stint left open is its own.
             (self.ended, self.turn_is_open, self.count) = (false, false, usage::Count::default());
             self.native_before.clone_from(&self.native);
+            // `session.json` has those of the earlier stints.
+            self.changed = SessionOptions::default();
             self.approvals.clear();
             self.questions.clear();
             self.tools.clear();
             self.tasks.clear();
         }
         self.last_seq = event.seq;
+        self.changed.note(&event);
         self.turn = event.turn.or(self.turn);
         if let Some(span) = event.raw {
             let end = &mut self.spans[slot_of(span.file)];
@@ -286,6 +302,7 @@ impl JournalSummary {
             Kind::ApprovalDecided(decided) => self.approvals.retain(|id| *id != decided.id),
             Kind::QuestionAsked(asked) => self.questions.push(asked.id),
             Kind::QuestionAnswered(answered) => self.questions.retain(|id| *id != answered.id),
+            Kind::ControlModeChanged(changed) => self.control = changed.mode,
             Kind::PromptQueued(queued) => self.prompts.queued(queued),
             Kind::PromptRemoved(removed) => self.prompts.removed(&removed),
             Kind::ToolStarted(tool) => self.tools.push(tool.id),
@@ -294,6 +311,12 @@ impl JournalSummary {
             Kind::BackgroundTaskEnded(task) => self.tasks.retain(|id| *id != task.id),
             _ => {}
         }
+    }
+
+    /// Returns the facts that a killed runner did not write to `session.json`.
+    fn unwritten(&self) -> UnwrittenMeta {
+        let (native, version) = (self.native.clone(), self.version.clone());
+        UnwrittenMeta { state: self.final_state(), native, version, changed: self.changed.clone() }
     }
 
     /// Returns the final state of the session.
@@ -369,6 +392,29 @@ impl JournalSummary {
         };
         kinds.into_iter().zip(numbers).map(event).collect()
     }
+}
+
+/// Compares the raw files with the index and the events, and returns their lengths after the repair.
+fn compare_raw(
+    dir: &Path,
+    indexed: [u64; RAW_FILES.len()],
+    spans: [u64; RAW_FILES.len()],
+    report: &mut Repaired,
+) -> Result<[u64; RAW_FILES.len()], JournalError> {
+    let mut raw_lens = [0; RAW_FILES.len()];
+    for file in RAW_FILES {
+        let (len, indexed) = (raw_len(dir, file)?, indexed[slot_of(file)]);
+        let raw_len = &mut raw_lens[slot_of(file)];
+        let needed = indexed.max(spans[slot_of(file)]);
+        if needed > len {
+            report.missing.push(RawSpan { file, start: len, end: needed });
+        }
+        *raw_len = len.max(needed);
+        if len.max(needed) > indexed {
+            report.unindexed.push(RawSpan { file, start: indexed, end: len.max(needed) });
+        }
+    }
+    Ok(raw_lens)
 }
 
 /// Reads the valid part of the index, and how many bytes of each raw file it covers.

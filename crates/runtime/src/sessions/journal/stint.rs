@@ -1,7 +1,7 @@
 //! Stints: the parts of a journal that were written by one runner each. A stint begins with the `session_started` event of
 //! Bowline and ends with `session_ended`.
 
-use bowline_protocol::kinds::EndReason;
+use bowline_protocol::kinds::{ControlMode, EndReason};
 use bowline_protocol::{Event, Kind, NativeSessionId, QueuedPrompt, RawFile, Source};
 
 use super::{RAW_FILES, Repaired, slot_of};
@@ -25,6 +25,8 @@ pub struct JournalEnd {
     pub reason: Option<EndReason>,
     /// Prompts that the session accepted and the agent never had. They are offered, and never sent by themselves.
     pub offered: Vec<QueuedPrompt>,
+    /// The side that led the session last.
+    pub control: ControlMode,
     /// What was repaired first.
     pub repaired: Repaired,
     pub(super) raw_lens: [u64; RAW_FILES.len()],
