@@ -16,10 +16,13 @@
 //! # Ok::<(), bowline::Error>(()) }).unwrap();
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_engine::retry::Fallback;
-use tokio::task::JoinSet;
+use bowline_process::check_runtime;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::run::error::Error;
 use crate::run::record::Record;
@@ -70,14 +73,30 @@ impl Crew {
         self
     }
 
-    /// Runs tasks. They begin in their order. Needs a tokio runtime from the first call of [`CrewRun::next`] on.
+    /// Runs tasks. They begin in their order and at once, whether or not [`CrewRun::next`] is called. Needs a tokio runtime; without
+    /// one, each task has the result [`Error::NoRuntime`].
     pub fn run(&self, tasks: impl IntoIterator<Item = Task>) -> CrewRun {
         let mut pot = Pot::default();
         if let Some(usd) = self.max_cost {
             pot = pot.max_cost(usd);
         }
-        let waiting = tasks.into_iter().map(|task| self.equipped(task, &pot)).enumerate().collect();
-        CrewRun { waiting, running: JoinSet::new(), at_once: self.at_once, pot }
+        let waiting: VecDeque<(usize, Task)> =
+            tasks.into_iter().map(|task| self.equipped(task, &pot)).enumerate().collect();
+        let left = waiting.len();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let (sender, results) = mpsc::unbounded_channel();
+        let mut driver = JoinSet::new();
+        match check_runtime() {
+            Ok(()) => drop(driver.spawn(drive(waiting.clone(), self.at_once, sender))),
+            // Spawning would panic. No task has begun, so each has the error as its result.
+            Err(gap) => {
+                for (index, _) in take_all(&waiting) {
+                    // The receiver is in scope.
+                    let _ = sender.send(CrewResult { index, result: Err(gap.into()) });
+                }
+            }
+        }
+        CrewRun { waiting, results, left, pot, _driver: driver }
     }
 
     fn equipped(&self, mut task: Task, pot: &Pot) -> Task {
@@ -91,13 +110,19 @@ impl Crew {
     }
 }
 
+/// The tasks that have not begun, with their places among those that were given.
+type WaitingTasks = Arc<Mutex<VecDeque<(usize, Task)>>>;
+
 /// The tasks of a crew on their way. Dropping it ends all agents.
 #[derive(Debug)]
 pub struct CrewRun {
-    waiting: VecDeque<(usize, Task)>,
-    running: JoinSet<(usize, Result<Record, Error>)>,
-    at_once: usize,
+    waiting: WaitingTasks,
+    results: mpsc::UnboundedReceiver<CrewResult>,
+    /// How many tasks have no result that was returned.
+    left: usize,
     pot: Pot,
+    /// The task that runs the others. Dropping it aborts them all.
+    _driver: JoinSet<()>,
 }
 
 /// The result of one task.
@@ -106,32 +131,21 @@ pub struct CrewRun {
 pub struct CrewResult {
     /// The place of the task among those that were given, from 0 on.
     pub index: usize,
-    /// The record of the task, also if its turn failed; an error if it could not be run.
+    /// The record of the task, also if its turn failed; an error if it could not be run, and [`Error::Lost`] if it panicked.
     pub result: Result<Record, Error>,
 }
 
 impl CrewRun {
     /// Waits for the next result; none when all tasks are done. Cancel safe.
     pub async fn next(&mut self) -> Option<CrewResult> {
-        while self.running.len() < self.at_once
-            && let Some((index, task)) = self.waiting.pop_front()
-        {
-            self.running.spawn(async move { (index, task.run().await) });
-        }
-        loop {
-            match self.running.join_next().await? {
-                Ok((index, result)) => return Some(CrewResult { index, result }),
-                // A task that panicked, or a runtime that shuts down. Its agent is gone with its future.
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "a task of a crew was lost");
-                }
-            }
-        }
+        let result = self.results.recv().await?;
+        self.left -= 1;
+        Some(result)
     }
 
-    /// Returns the number of tasks without a result.
+    /// Returns the number of tasks whose result [`Self::next`] has not returned.
     pub fn left(&self) -> usize {
-        self.waiting.len() + self.running.len()
+        self.left
     }
 
     /// Returns the usage of all tasks so far.
@@ -141,6 +155,40 @@ impl CrewRun {
 
     /// Begins no further task. Those that run go on.
     pub fn begin_no_more(&mut self) {
-        self.waiting.clear();
+        self.left -= take_all(&self.waiting).len();
     }
+}
+
+/// Runs tasks, at most so many at once, and sends the result of each.
+async fn drive(waiting: WaitingTasks, at_once: usize, results: mpsc::UnboundedSender<CrewResult>) {
+    let mut running: JoinSet<Result<Record, Error>> = JoinSet::new();
+    // A task that panics returns no value, so its place is found by the id of its tokio task.
+    let mut places = HashMap::new();
+    loop {
+        while running.len() < at_once {
+            let Some((index, task)) = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+            else {
+                break;
+            };
+            places.insert(running.spawn(task.run()).id(), index);
+        }
+        let Some(done) = running.join_next_with_id().await else { return };
+        let (id, result) = match done {
+            Ok(done) => done,
+            Err(error) => (error.id(), Err(lost(&error))),
+        };
+        let index = places.remove(&id).expect("every task was entered when it was spawned");
+        // Without a receiver this task is being aborted.
+        let _ = results.send(CrewResult { index, result });
+    }
+}
+
+/// Makes the error of a task that panicked, or whose runtime shuts down. Its agent is gone with its future.
+fn lost(error: &JoinError) -> Error {
+    tracing::warn!(error = error as &dyn std::error::Error, "a task of a crew was lost");
+    Error::Lost
+}
+
+fn take_all(waiting: &WaitingTasks) -> VecDeque<(usize, Task)> {
+    std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -151,7 +151,7 @@ pub enum Error {
     #[error(transparent)]
     Socket(#[from] SocketError),
     /// The run was lost: the runtime that drove it went away, or it panicked.
-    #[error("the run was lost before it ended: the async runtime that drove it is gone")]
+    #[error("the run was lost before it ended: it panicked, or the async runtime that drove it is gone")]
     Lost,
 }
 
