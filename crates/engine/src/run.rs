@@ -375,9 +375,16 @@ impl Run {
         self.watch.spawning(now.up);
         self.guard.begins(now.up);
         // This opens the turn before the process exists, so that a failed start ends a turn as well.
-        self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
+        self.open_turn();
         self.emit_decoded(now, step);
         step.actions.push(RunAction::Spawn(self.attempt));
+    }
+
+    /// Opens the turn of the plan's prompt. A plan without one is never begun.
+    fn open_turn(&mut self) {
+        if let Some(prompt) = &self.plan.prompt {
+            self.decoder.prompt(prompt, &mut self.drafts);
+        }
     }
 
     fn spawned(&mut self, pid: u32, containment: &str, now: Now, step: &mut RunStep) {

@@ -48,8 +48,6 @@ pub struct Session {
 /// The needs of a live session besides the plan of its first process.
 #[derive(Clone, Debug, Default)]
 pub struct LivePlan {
-    /// Whether the plan has a prompt, with which the session begins.
-    pub prompt: bool,
     /// After how long an idle process is ended. `None` keeps it: its agent cannot resume the session, or the caller wants that.
     pub idle: Option<Millis>,
     /// Prompts that an earlier runner accepted and did not send.
@@ -86,8 +84,6 @@ pub struct SessionOptions {
 #[derive(Debug)]
 struct LiveState {
     stage: SessionStage,
-    /// Whether the plan at hand has the first prompt.
-    first_prompt: bool,
     idle: Option<Millis>,
     queues: PromptQueues,
     acks: PendingAcks,
@@ -143,13 +139,12 @@ impl Session {
         Self { run: Run::new(plan), live: None }
     }
 
-    /// Creates a live session. The plan is that of its first process.
+    /// Creates a live session. The plan is that of its first process, which starts at once if the plan has a prompt.
     pub fn live(plan: RunPlan, live: LivePlan) -> Self {
-        let LivePlan { prompt, idle, offered, control, native } = live;
+        let LivePlan { idle, offered, control, native } = live;
         let view = SessionView::new(native);
         let state = LiveState {
             stage: SessionStage::New,
-            first_prompt: prompt,
             idle,
             queues: PromptQueues::new(offered),
             acks: PendingAcks::default(),
@@ -265,7 +260,7 @@ impl Session {
         if live.control == ControlMode::HumanLed {
             run.set_human_led(true, now, step);
         }
-        if live.first_prompt {
+        if run.plan().prompt.is_some() {
             live.stage = SessionStage::Living;
             run.handle(RunInput::Begin, now, step);
         } else {

@@ -13,6 +13,7 @@ mod build;
 pub mod docker;
 pub mod environment;
 pub mod external;
+mod health;
 mod limits;
 mod mcp;
 mod native;
@@ -34,7 +35,8 @@ use crate::conversation::Conversation;
 use crate::dialect::Shape;
 use crate::manifest::run::Stop;
 
-pub use build::{build, health};
+pub use build::build;
+pub use health::health;
 pub use limits::PhaseLimits;
 pub use preview::Preview;
 pub use prompt::is_image;
@@ -180,6 +182,18 @@ pub struct Wish {
     pub repository: RepositoryCode,
     /// Why the installed program lacks the manifest's way to keep it from that code.
     pub unkept: Option<String>,
+    /// Whether the request has its prompt.
+    pub prompt: PromptTime,
+}
+
+/// When the prompt of a request is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptTime {
+    /// Now. A request without one is refused.
+    #[default]
+    Now,
+    /// Later: a live session checks its options before its first prompt. The command is not for starting the program.
+    Later,
 }
 
 /// Whether a program may run code of the repository in which it works by itself: hooks, MCP servers, plugins, settings.

@@ -159,7 +159,7 @@ impl Run {
         step: &mut RunStep,
     ) {
         let plan = RunPlan {
-            prompt: prompt.text.clone(),
+            prompt: Some(prompt.text.clone()),
             prompt_id: prompt.id.clone(),
             notices: Vec::new(),
             opening: Vec::new(),
@@ -237,7 +237,7 @@ impl Run {
     pub(crate) fn next_prompt(&mut self, prompt: &HostPrompt, now: Now, step: &mut RunStep) {
         // The time limit is that of a turn.
         self.watch.next_turn(now.up);
-        self.plan.prompt.clone_from(&prompt.text);
+        self.plan.prompt = Some(prompt.text.clone());
         self.plan.prompt_id = prompt.id.clone();
         self.decoder.prompt(&prompt.text, &mut self.drafts);
         let sent = self.decoder.send_prompt(prompt, &self.moment, &mut self.drafts);

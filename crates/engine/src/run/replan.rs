@@ -92,7 +92,7 @@ impl Run {
         self.process = AgentProcess::default();
         self.decoder = Self::decoder(&self.plan, self.attempt);
         self.state.next_attempt(self.plan.resume.clone());
-        self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
+        self.open_turn();
         self.emit_decoded(now, step);
         self.judge(now, step);
     }

@@ -85,7 +85,7 @@ impl Run {
                 // `judge` treats `Spawning` as "never ran". The prompt opens the turn that `judge` then ends: every run has a
                 // turn with an outcome.
                 self.phase = RunPhase::Spawning;
-                self.decoder.prompt(&self.plan.prompt, &mut self.drafts);
+                self.open_turn();
                 self.emit_decoded(now, step);
                 self.judge(now, step);
                 return;

@@ -43,8 +43,8 @@ pub struct RunPlan {
     pub cwd: Option<String>,
     /// The capabilities of the provider.
     pub capabilities: Option<Capabilities>,
-    /// The user's prompt.
-    pub prompt: String,
+    /// The user's prompt; none in the first plan of a live session that waits for one. That plan is never started.
+    pub prompt: Option<String>,
     /// The id of that prompt in the session.
     pub prompt_id: PromptId,
     /// How long the program lives.

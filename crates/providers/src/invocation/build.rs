@@ -6,8 +6,8 @@ use bowline_protocol::{Category, PermissionMode, Request, RequestField, Resume};
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, StdinPlan, Streaming, Transport, Unrestricted,
-    User, Wish, native, repository,
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, PromptTime, Refusal, StdinPlan, Streaming, Transport,
+    Unrestricted, User, Wish, native, repository,
 };
 use crate::conversation::{Conversation, protocol_client};
 use crate::manifest::run::{Flag, Permission, RunFlag};
@@ -96,24 +96,10 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     if manifest.prompt != PromptStyle::Request {
         sampling(request, &mut draft);
     }
-    prompt(manifest, request, &mut draft)?;
+    prompt(manifest, request, wish, &mut draft)?;
     // Last: it has to know which variables the options have set.
     variables(request, &mut draft)?;
     Ok(draft.made)
-}
-
-/// Returns the command of a program's health check, if it has one.
-pub fn health(manifest: &Manifest) -> Option<Invocation> {
-    let args = &manifest.probe.health;
-    if args.is_empty() {
-        return None;
-    }
-    // Use the environment of a run, because it may be the cause of the problem.
-    let request = Request { prompt: "health".to_owned(), ..Request::default() };
-    let mut asked = build(manifest, &request, &Wish::default()).ok()?;
-    asked.args = args.iter().map(|arg| Arg::Plain(arg.clone())).collect();
-    asked.stdin = StdinPlan::Null;
-    Some(asked)
 }
 
 /// Returns the name of the format, where there is no better one.
@@ -355,10 +341,10 @@ fn sampling(request: &Request, draft: &mut Draft) {
     }
 }
 
-fn prompt(manifest: &Manifest, request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
+fn prompt(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut Draft) -> Result<(), Refusal> {
     let run = &manifest.run;
     let provider = &manifest.name;
-    if request.prompt.trim().is_empty() {
+    if request.prompt.trim().is_empty() && wish.prompt == PromptTime::Now {
         return Err(Refusal::invalid(provider, RequestField::Prompt, "the prompt is empty"));
     }
     let text = match manifest.prompt {

@@ -303,3 +303,14 @@ fn who_may_only_read_or_ask_runs_no_code_of_the_repository() {
     };
     build(manifest("gemini"), &undone, &kept(&[".gemini/settings.json"])).expect_err("it would be undone");
 }
+
+/// A live session checks its options before it has a prompt.
+#[test]
+fn a_prompt_that_comes_later_leaves_every_other_check() {
+    let later = Wish { prompt: PromptTime::Later, ..Wish::default() };
+    let build_later = |request: &Request| build(manifest("claude"), request, &later);
+    assert!(build_later(&ask("")).is_ok());
+    assert_eq!(refused("claude", &ask(" ")).reason, "the prompt is empty");
+    let contradicts = Request { no_tools: true, allow_tools: vec!["Read".into()], ..ask("") };
+    assert_eq!(build_later(&contradicts).unwrap_err().reason, "it contradicts `allow_tools`");
+}

@@ -160,7 +160,7 @@ pub(crate) async fn prepare(
     let planner = task.live.map(|_| Planner::of(&task, &context, &spec.session, &side_files));
     #[cfg(feature = "testing")]
     let planner = planner.map(|mut planner| {
-        if task.live.is_some_and(|live| !live.prompt) {
+        if task.first_prompt().is_none() {
             planner.play_all(cast);
         }
         planner

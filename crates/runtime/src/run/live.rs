@@ -28,9 +28,6 @@ pub use serve::{AttachedSession, attach};
 /// How long an idle agent lives, unless the caller says otherwise.
 pub const IDLE: Duration = Duration::from_mins(10);
 
-/// The prompt of a plan that is never started.
-const UNSENT: &str = "(no prompt yet)";
-
 /// Builds a live session with a provider.
 ///
 /// ```
@@ -116,13 +113,9 @@ impl SessionTask {
         check_runtime()?;
         task.check_names()?;
         let idle = idle.map(|idle| Millis(u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)));
-        let prompt = !task.request.prompt.trim().is_empty();
-        task.live = Some(LiveOptions { prompt, idle });
-        if !prompt {
-            // The plan of the first process is made now, so that wrong options are errors here. It is never started: the plan for
-            // the first real prompt replaces it.
-            UNSENT.clone_into(&mut task.request.prompt);
-        }
+        // Without a prompt, the first plan is made all the same, so that wrong options are errors here. The plan for the first prompt
+        // replaces it.
+        task.live = Some(LiveOptions { idle });
         let cwd = task.request.cwd.clone().map_or_else(std::env::current_dir, |cwd| Ok(cwd.into()));
         let cwd = cwd.unwrap_or_default();
         let (control, inbox) = control::orders();

@@ -51,7 +51,7 @@ impl World {
             version: None,
             cwd: None,
             capabilities: None,
-            prompt: "Say hello".to_owned(),
+            prompt: Some("Say hello".to_owned()),
             prompt_id: "p1".into(),
             lifetime: Lifetime::OnePrompt,
             attempts: vec![attempt("claude", Shape::Lines)],
@@ -73,7 +73,7 @@ impl World {
 
     /// A live session whose agent speaks a protocol and takes many prompts.
     pub(crate) fn live(change: impl FnOnce(&mut RunPlan, &mut LivePlan)) -> Self {
-        let mut live = LivePlan { prompt: true, ..LivePlan::default() };
+        let mut live = LivePlan::default();
         let mut plan = Self::live_plan();
         change(&mut plan, &mut live);
         Self::of(Session::live(plan, live))

@@ -83,7 +83,7 @@ fn a_person_who_leads_can_interrupt_with_a_prompt() {
 
 #[test]
 fn the_queue_of_a_session_without_a_process_keeps_its_order() {
-    let mut world = World::live(|_, live| live.prompt = false);
+    let mut world = World::live(|plan, _| plan.prompt = None);
     world.give(RunInput::Begin);
     lead(&mut world, 1, ControlMode::HumanLed);
     world.order(2, prompt("first", WhenBusy::Queue)).order(3, prompt("second", WhenBusy::Queue));
@@ -99,7 +99,7 @@ fn the_queue_of_a_session_without_a_process_keeps_its_order() {
 
 #[test]
 fn a_prompt_for_now_goes_before_one_whose_process_is_being_planned() {
-    let mut world = World::live(|_, live| live.prompt = false);
+    let mut world = World::live(|plan, _| plan.prompt = None);
     world.give(RunInput::Begin);
     world.order(1, prompt("first", WhenBusy::Queue)).order(2, prompt("second", WhenBusy::Queue));
     let log = after(&mut world, |world| {
@@ -109,7 +109,7 @@ fn a_prompt_for_now_goes_before_one_whose_process_is_being_planned() {
     assert_eq!(log, "prompt_queued state:preparing !answer(1, queued:1) !plan(now)");
     assert_eq!(waiting(&world), ["first", "second"]);
     let log = after(&mut world, |world| {
-        next_process(world, |plan| plan.prompt = "now".to_owned());
+        next_process(world, |plan| plan.prompt = Some("now".to_owned()));
         world.says(crate::run::tests::decisions::HELLO).says(SESSION).says(&done(3));
     });
     assert!(log.contains("!answer(3, started:1)"), "{log}");

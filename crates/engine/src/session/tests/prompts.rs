@@ -116,7 +116,7 @@ fn an_idle_process_is_ended_and_the_next_prompt_resumes_it() {
         world.order(1, prompt("again", WhenBusy::Queue));
     });
     assert_eq!(log, "prompt_queued state:preparing !plan(again)");
-    let log = after(&mut world, |world| next_process(world, |plan| plan.prompt = "again".to_owned()));
+    let log = after(&mut world, |world| next_process(world, |plan| plan.prompt = Some("again".to_owned())));
     assert!(log.starts_with("prompt_removed:sent"), "{log}");
     let begun = "turn_started user_message !spawn(0) !answer(1, started:2) process_spawned state:running";
     assert!(log.contains(begun), "{log}");
@@ -135,14 +135,14 @@ fn a_process_that_dies_takes_its_turn_with_it_and_not_the_session() {
     assert_eq!(world.run.snapshot().expect("live").offered.len(), 1, "never sent by itself");
     // The numbering goes on over all processes.
     world.order(2, prompt("next", WhenBusy::Queue));
-    next_process(&mut world, |plan| plan.prompt = "next".to_owned());
+    next_process(&mut world, |plan| plan.prompt = Some("next".to_owned()));
     let seqs: Vec<u64> = world.events.iter().map(|it| it.seq).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_plan_that_fails_fails_the_turn() {
-    let mut world = World::live(|_, live| live.prompt = false);
+    let mut world = World::live(|plan, _| plan.prompt = None);
     world.give(RunInput::Begin);
     assert!(world.log().ends_with("session_started state:idle"), "{}", world.log());
     world.order(1, prompt("hello", WhenBusy::Queue));
@@ -186,8 +186,8 @@ fn prompts_of_an_earlier_runner_are_offered() {
         attachments: vec![bowline_protocol::Attachment { path: "a.png".to_owned(), media_type: None }],
         queue: PromptQueue::Session,
     };
-    let mut world = World::live(|_, live| {
-        live.prompt = false;
+    let mut world = World::live(|plan, live| {
+        plan.prompt = None;
         live.offered = vec![offered.clone()];
     });
     world.give(RunInput::Begin).wait(3_600_000);
@@ -209,7 +209,7 @@ fn a_stop_ends_the_stint_and_returns_the_queue() {
     world.order(2, prompt("late", WhenBusy::Queue));
     assert!(world.log().contains("!answer(2, refused: the session is being stopped"), "{}", world.log());
     // Without a process, at once.
-    let mut world = World::live(|_, live| live.prompt = false);
+    let mut world = World::live(|plan, _| plan.prompt = None);
     world.give(RunInput::Begin).order(1, SessionOrder::Stop);
     assert!(world.log().contains("session_ended"), "{}", world.log());
     assert!(world.run.is_over());

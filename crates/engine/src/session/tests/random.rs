@@ -106,7 +106,7 @@ impl Caller {
             ),
             13 => {
                 let planned = world.planned();
-                next_process(world, |plan| plan.prompt = planned);
+                next_process(world, |plan| plan.prompt = Some(planned));
             }
             14 => introduce(world, dice),
             15 if dice.roll(4) == 0 => drop(world.exits(0).swept()),
@@ -265,7 +265,7 @@ fn everything_that_begins_in_a_live_session_ends_once() {
         let mut caller = Caller { dice, orders: 0, prompts: Vec::new() };
         let dice = &mut caller.dice;
         let mut world = World::live(|plan, live| {
-            live.prompt = dice.roll(2) == 0;
+            plan.prompt = plan.prompt.take().filter(|_| dice.roll(2) == 0);
             live.idle = (dice.roll(2) == 0).then_some(Millis(9_000));
             plan.files = dice.roll(2) == 0;
             plan.attempts[0].limits.total = (dice.roll(2) == 0).then_some(Millis(100_000));

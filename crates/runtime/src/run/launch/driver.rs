@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bowline_protocol::{PermissionMode, Request};
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::invocation::{
-    self, Invocation, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
+    self, Invocation, PromptTime, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
 };
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
@@ -154,6 +154,7 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
         idle_at_most: task.defaults.idle_at_most,
         agent_args,
         unrestricted: unrestricted(task),
+        prompt: if task.first_prompt().is_some() { PromptTime::Now } else { PromptTime::Later },
         repository: driver.manifest().map(|manifest| repository_code(task, manifest)).unwrap_or_default(),
         ..Wish::default()
     }

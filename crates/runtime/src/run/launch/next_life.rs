@@ -101,7 +101,6 @@ pub(super) fn live_plan(live: LiveOptions, plan: &RunPlan, end: Option<&JournalE
     // A process whose agent cannot resume the session is never ended for being idle.
     let resumes = plan.capabilities.as_ref().is_some_and(|it| it.resume == ResumeSupport::ById);
     LivePlan {
-        prompt: live.prompt,
         idle: live.idle.filter(|_| resumes),
         offered: end.map(|end| end.offered.clone()).unwrap_or_default(),
         control: end.map(|end| end.control).unwrap_or_default(),
@@ -112,6 +111,7 @@ pub(super) fn live_plan(live: LiveOptions, plan: &RunPlan, end: Option<&JournalE
 /// Returns the task of a live session without its first prompt and what only the first process needs.
 fn template(task: &Task) -> Task {
     let mut task = task.clone();
+    task.request.prompt.clear();
     task.request.attachments.clear();
     task.request.context.clear();
     task.notices.clear();

@@ -44,7 +44,7 @@ pub(super) fn plan(spec: &RunSpec, task: &Task, facts: PlanFacts) -> RunPlan {
         version: spec.known.version(),
         cwd: request.cwd.clone(),
         capabilities: spec.capabilities(),
-        prompt: request.prompt.clone(),
+        prompt: task.first_prompt(),
         prompt_id: PromptId::from(format!("p{}", numbering.next_seq)),
         lifetime,
         attempts,

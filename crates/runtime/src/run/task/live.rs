@@ -10,8 +10,6 @@ use super::{Task, millis};
 /// The options of a task that is a live session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveOptions {
-    /// Whether the session begins with the task's prompt.
-    pub(crate) prompt: bool,
     /// After how long an idle process is ended.
     pub(crate) idle: Option<Millis>,
 }
@@ -33,6 +31,12 @@ impl Task {
     pub fn approval_deadline(mut self, deadline: Duration) -> Self {
         self.approver = Approver::Person { deadline: Some(millis(deadline)) };
         self
+    }
+
+    /// Returns the prompt; none if the task is a live session that waits for its first one.
+    pub(crate) fn first_prompt(&self) -> Option<String> {
+        let waits = self.live.is_some() && self.request.prompt.trim().is_empty();
+        (!waits).then(|| self.request.prompt.clone())
     }
 
     /// Returns whether a person may have to answer requests of the agent: `read` and `yolo` leave nothing to ask.
