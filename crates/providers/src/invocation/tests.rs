@@ -310,7 +310,7 @@ fn a_prompt_that_comes_later_leaves_every_other_check() {
     let later = Wish { prompt: PromptTime::Later, ..Wish::default() };
     let build_later = |request: &Request| build(manifest("claude"), request, &later);
     assert!(build_later(&ask("")).is_ok());
-    assert_eq!(refused("claude", &ask(" ")).reason, "the prompt is empty");
+    assert_eq!(&*refused("claude", &ask(" ")).reason, "the prompt is empty");
     let contradicts = Request { no_tools: true, allow_tools: vec!["Read".into()], ..ask("") };
-    assert_eq!(build_later(&contradicts).unwrap_err().reason, "it contradicts `allow_tools`");
+    assert_eq!(&*build_later(&contradicts).unwrap_err().reason, "it contradicts `allow_tools`");
 }

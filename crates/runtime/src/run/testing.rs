@@ -20,6 +20,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `steps` | what the agent does, in order; after the last step it exits with code 0 |
+//! | `prompts` | in the place of `steps`: a list of steps for each prompt, see below |
 //! | `retry` | what it does when the request is sent once more without streaming; without it, `steps` again |
 //! | `on_stop` | `"obey"` (the default) ends at the polite wish, `"ignore"` only when it is killed, or a list of steps that are played then |
 //! | `dialect` | how it speaks in `stdout`; `pi-events` unless said otherwise, whatever the provider speaks |
@@ -40,6 +41,40 @@
 //!
 //! The shorthands speak `pi-events`; with another `dialect`, write its lines as `stdout`. A script that exits without
 //! `result` or `fail` is a stream that broke off. Waits follow tokio's clock: use `#[tokio::test(start_paused = true)]`.
+//!
+//! ## Live sessions and approvals
+//!
+//! A script with `prompts` in the place of `steps` is a process that takes many prompts, as a live session needs it: it has a list
+//! of steps for each prompt, and the last list stands for all further ones. An interrupt ends the steps of its prompt, and a
+//! process that the session starts anew plays the script from the beginning. `tool`, `say`, `think`, `result`, `fail` and the steps
+//! without a dialect are as above; these two are for such a process alone:
+//!
+//! | step | meaning |
+//! |---|---|
+//! | `{"ask": {"name": "…", "input": {…}, "output": "…", "allowed": […], "denied": […]}}` | a tool that needs an approval. The steps of the decision follow, then the rest of the list |
+//! | `{"steered": true}` | waits until a text joins the running prompt ([`LiveSession::steer`](crate::LiveSession::steer)) |
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let world = bowline::testing::world();
+//! world.provider("claude", bowline::testing::script(r#"{"prompts": [[
+//!     {"ask": {"name": "Bash", "input": {"command": "rm -r target"},
+//!         "allowed": [{"say": "It is gone."}], "denied": [{"say": "It stays."}]}},
+//!     {"result": {}}
+//! ]]}"#));
+//! let mut turn = world.task("Clean up").provider("claude").ask_a_person().start().await?;
+//! while let Some(event) = turn.next().await {
+//!     if let Some(approval) = turn.approval(&event) {
+//!         assert_eq!(approval.command().as_deref(), Some("rm -r target"));
+//!         approval.deny("keep it").await?;
+//!     }
+//! }
+//! assert_eq!(turn.outcome().await?.text.as_deref(), Some("It stays."));
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! The script's protocol carries no changed input, so [`Approval::allow_with`](crate::Approval::allow_with) is refused, as it is by
+//! most agents.
 //!
 //! ## Retries and fallbacks
 //!
@@ -70,6 +105,8 @@
 
 mod actor;
 mod cast;
+mod kept;
+mod kept_steps;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -78,16 +115,21 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_engine::AttemptPlan;
+use bowline_engine::{Approver, AttemptPlan};
 use bowline_protocol::Exit;
 use bowline_protocol::kinds::Transport;
+use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
+
+use kept::{KeptAgent, KeptStep};
 
 pub(crate) use actor::Actor;
 pub(crate) use cast::Cast;
 pub use parse::ScriptError;
 pub use world::World;
+
+use crate::run::task::Task;
 
 /// Reads a script. See the [module](self) for its form.
 ///
@@ -131,14 +173,24 @@ pub struct Script {
 #[derive(Debug)]
 struct Parts {
     dialect: &'static dialects::DialectEntry,
-    steps: Vec<Step>,
-    retry: Option<Vec<Step>>,
+    play: Play,
     on_stop: OnStop,
+}
+
+/// What a process plays.
+#[derive(Debug)]
+enum Play {
+    /// One prompt, and then the process ends.
+    Process { steps: Vec<Step>, retry: Option<Vec<Step>> },
+    /// A list of steps for each prompt; the last list for all further prompts.
+    Kept { prompts: Vec<Vec<Step>>, session: Option<String>, model: String },
 }
 
 /// One thing that the agent does.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
+    /// A step of a process that takes many prompts.
+    Kept(Box<KeptStep>),
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     Wait(Duration),
@@ -209,21 +261,59 @@ impl Script {
     }
 
     /// Puts the script's own way of speaking in the place of the provider's.
-    pub(crate) fn speaks(&self, attempt: &mut AttemptPlan) {
+    pub(crate) fn speaks(&self, attempt: &mut AttemptPlan, task: &Task) {
         attempt.dialect = self.parts.dialect;
-        attempt.shape = Shape::Unknown;
         attempt.program = "script".to_owned();
-        attempt.transport = Transport::Pipe;
+        match self.parts.dialect.client.filter(|_| self.is_kept()) {
+            Some(client) => {
+                (attempt.shape, attempt.transport) = (Shape::Lines, client.transport);
+                attempt.conversation = Some(Box::new(conversation(attempt.conversation.take(), task)));
+            }
+            None => {
+                (attempt.shape, attempt.transport) = (Shape::Unknown, Transport::Pipe);
+            }
+        }
+    }
+
+    /// Returns whether its process takes many prompts over a two-way protocol.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self.parts.play, Play::Kept { .. })
     }
 
     /// Makes the agent of an attempt.
     pub(crate) fn actor(&self, attempt: usize) -> Actor {
         let parts = &self.parts;
-        let steps = match &parts.retry {
-            Some(retry) if attempt > 0 => retry,
-            Some(_) | None => &parts.steps,
-        };
-        let kept = |step: &&Step| self.waits == Waits::Kept || !matches!(step, Step::Wait(_));
-        Actor::new(steps.iter().filter(kept).cloned(), parts.on_stop.clone())
+        match &parts.play {
+            Play::Process { steps, retry } => {
+                let steps = retry.as_ref().filter(|_| attempt > 0).unwrap_or(steps);
+                Actor::new(self.timed(steps), parts.on_stop.clone())
+            }
+            Play::Kept { prompts, session, model } => {
+                let prompts = prompts.iter().map(|steps| self.timed(steps)).collect();
+                let agent = KeptAgent::new(prompts, session.clone(), model.clone());
+                Actor::kept(agent, parts.on_stop.clone())
+            }
+        }
     }
+
+    /// Returns steps with or without their waits.
+    fn timed(&self, steps: &[Step]) -> Vec<Step> {
+        let stays = |step: &&Step| self.waits == Waits::Kept || !matches!(step, Step::Wait(_));
+        steps.iter().filter(stays).cloned().collect()
+    }
+}
+
+/// Returns the conversation of a script, whatever the provider's own protocol carries: a script has every model and every effort.
+fn conversation(own: Option<Box<Conversation>>, task: &Task) -> Conversation {
+    let request = &task.request;
+    let own = own.map(|own| *own).unwrap_or_else(|| Conversation {
+        prompt: request.prompt.clone(),
+        cwd: request.cwd.clone().unwrap_or_default(),
+        permission: request.permission,
+        resume: request.resume.clone(),
+        attachments: request.attachments.clone(),
+        answers_questions: matches!(task.approver, Approver::Person { .. }),
+        ..Conversation::default()
+    });
+    Conversation { model: None, effort: None, ..own }
 }

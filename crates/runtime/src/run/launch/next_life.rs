@@ -135,9 +135,9 @@ pub(super) fn lifetime(task: &Task, spec: &RunSpec) -> Lifetime {
     if task.live.is_none() {
         return Lifetime::OnePrompt;
     }
-    // A script plays one prompt for each actor.
-    if task.is_scripted() {
-        return Lifetime::PerPrompt;
+    #[cfg(feature = "testing")]
+    if let Some(script) = &task.script {
+        return if script.is_kept() { Lifetime::Kept } else { Lifetime::PerPrompt };
     }
     let format = &spec.invocations[0].format;
     let manifest = spec.driver.manifest();

@@ -73,7 +73,7 @@ pub(super) fn attempts(invocations: &[Invocation], task: &Task) -> Vec<AttemptPl
     #[cfg(feature = "testing")]
     if let Some(script) = &task.script {
         let mut attempts: Vec<AttemptPlan> = attempts.collect();
-        attempts.iter_mut().for_each(|attempt| script.speaks(attempt));
+        attempts.iter_mut().for_each(|attempt| script.speaks(attempt, task));
         return attempts;
     }
     attempts.collect()

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use bowline_engine::{StopSignal, SweepResult};
 use bowline_protocol::Exit;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{OnStop, Step};
+use super::{KeptAgent, OnStop, Step};
 use crate::run::agent::AgentEvent;
 use crate::system::clock;
 
@@ -26,6 +27,8 @@ pub(crate) struct Actor {
     /// Events that are not delivered yet.
     ready: VecDeque<AgentEvent>,
     over: bool,
+    /// The agent's side of the protocol, if the process takes many prompts. It does not end with its steps.
+    kept: Option<Box<KeptAgent>>,
     sender: mpsc::UnboundedSender<ActorOrder>,
     orders: mpsc::UnboundedReceiver<ActorOrder>,
 }
@@ -40,10 +43,15 @@ enum ActorOrder {
 }
 
 impl Actor {
-    pub(super) fn new(steps: impl Iterator<Item = Step>, on_stop: OnStop) -> Self {
+    pub(super) fn new(steps: Vec<Step>, on_stop: OnStop) -> Self {
         let (sender, orders) = mpsc::unbounded_channel();
         let (waits_until, ready, over) = (None, VecDeque::new(), false);
-        Self { steps: steps.collect(), on_stop, waits_until, ready, over, sender, orders }
+        Self { steps: steps.into(), on_stop, waits_until, ready, over, kept: None, sender, orders }
+    }
+
+    /// Makes the process that takes many prompts.
+    pub(super) fn kept(agent: KeptAgent, on_stop: OnStop) -> Self {
+        Self { kept: Some(Box::new(agent)), ..Self::new(Vec::new(), on_stop) }
     }
 
     /// Waits for the next thing that happens. Dropping the future loses nothing.
@@ -60,6 +68,13 @@ impl Actor {
             match self.steps.front() {
                 _ if self.over => self.wait_for_orders().await,
                 Some(Step::Hang) => self.wait_for_orders().await,
+                None if self.kept.is_some() => self.wait_for_orders().await,
+                Some(Step::Kept(_)) => {
+                    match self.kept.as_mut().and_then(|agent| agent.play(&mut self.steps)) {
+                        Some(lines) => self.print(&lines),
+                        None => self.wait_for_orders().await,
+                    }
+                }
                 Some(Step::Wait(span)) => {
                     let until = *self.waits_until.get_or_insert_with(|| Instant::now() + *span);
                     tokio::select! {
@@ -83,8 +98,14 @@ impl Actor {
             Some(Step::Stdout(bytes)) => self.ready.push_back(AgentEvent::Stdout { bytes, at }),
             Some(Step::Stderr(bytes)) => self.ready.push_back(AgentEvent::Stderr { bytes, at }),
             Some(Step::Exit(exit)) => self.exit(exit),
-            Some(Step::Wait(_) | Step::Hang) | None => self.exit(Exit::Code(0)),
+            Some(Step::Wait(_) | Step::Hang | Step::Kept(_)) | None => self.exit(Exit::Code(0)),
         }
+    }
+
+    fn print(&mut self, lines: &[Value]) {
+        let at = clock::system();
+        let line = |line: &Value| AgentEvent::Stdout { bytes: format!("{line}\n").into_bytes(), at };
+        self.ready.extend(lines.iter().map(line));
     }
 
     async fn wait_for_orders(&mut self) {
@@ -97,7 +118,12 @@ impl Actor {
     fn obey(&mut self, order: ActorOrder) {
         match order {
             ActorOrder::Write(bytes) if !self.over => {
+                let lines = self.kept.as_mut().map(|agent| agent.read(&bytes, &mut self.steps));
                 self.ready.push_back(AgentEvent::StdinWritten { bytes, at: clock::system() });
+                self.print(&lines.unwrap_or_default());
+                if !matches!(self.steps.front(), Some(Step::Wait(_))) {
+                    self.waits_until = None;
+                }
             }
             ActorOrder::Sweep => self.ready.push_back(AgentEvent::Swept(SweepResult::default())),
             ActorOrder::Kill => self.exit(Exit::Signal(SIGKILL)),
@@ -105,7 +131,9 @@ impl Actor {
                 match std::mem::replace(&mut self.on_stop, OnStop::Ignore) {
                     OnStop::Ignore => {}
                     OnStop::Obey => self.exit(exit),
-                    OnStop::Play(steps) => {
+                    OnStop::Play(mut steps) => {
+                        // The process ends with these steps, also one that takes many prompts.
+                        steps.push(Step::Exit(Exit::Code(0)));
                         self.steps = steps.into();
                         self.waits_until = None;
                     }

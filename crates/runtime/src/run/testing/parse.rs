@@ -7,10 +7,14 @@ use bowline_protocol::Exit;
 use bowline_providers::dialects;
 use serde_json::{Map, Value, json};
 
-use super::{OnStop, Parts, Step};
+use super::kept_steps::KeptReader;
+use super::{OnStop, Parts, Play, Step};
 
 /// The dialect of the shorthands.
 const SHORTHAND: &str = "pi-events";
+
+/// The two-way protocol of processes that take many prompts.
+const KEPT: &str = "acp";
 
 /// A problem of a script: its place, and the expected part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +31,7 @@ pub struct ScriptError {
 const STEPS: &str = "a step: an object with one of say, think, tool, result, fail, stdout, stdout_text, stderr, \
                      wait_ms, hang, exit, signal";
 
-const FIELDS: &[&str] = &["steps", "retry", "on_stop", "dialect", "session", "model"];
+const FIELDS: &[&str] = &["steps", "prompts", "retry", "on_stop", "dialect", "session", "model"];
 
 /// Reads a script.
 pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
@@ -41,6 +45,9 @@ pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
     if let Some(key) = script.keys().find(|key| !FIELDS.contains(&key.as_str())) {
         return Err(whole.wrong(format!("only the fields {}", FIELDS.join(", ")), format!("`{key}`")));
     }
+    if let Some(prompts) = script.get("prompts") {
+        return kept(&whole, script, prompts);
+    }
     let dialect = match script.get("dialect") {
         None => SHORTHAND,
         Some(name) => ScriptPosition::new("dialect").text(name)?,
@@ -52,50 +59,74 @@ pub(super) fn parts(text: &str) -> Result<Parts, ScriptError> {
     let mut reader = ScriptReader { dialect: dialect.name, script, number: 0, begun: false };
     let steps = match script.get("steps") {
         Some(steps) => reader.list("steps", steps)?,
-        None => return Err(whole.wrong("a list `steps`", "none")),
+        None => return Err(whole.wrong("a list `steps`, or a list `prompts`", "neither")),
     };
     let stopped = ScriptReader { number: 1_000, ..reader };
     reader = ScriptReader { number: 0, begun: false, ..reader };
     let retry = script.get("retry").map(|steps| reader.list("retry", steps)).transpose()?;
-    let on_stop = match script.get("on_stop") {
-        None => OnStop::Obey,
-        Some(Value::String(word)) if word == "obey" => OnStop::Obey,
-        Some(Value::String(word)) if word == "ignore" => OnStop::Ignore,
-        Some(steps @ Value::Array(_)) => OnStop::Play({ stopped }.list("on_stop", steps)?),
+    let on_stop = on_stop(script, |steps| { stopped }.list("on_stop", steps))?;
+    Ok(Parts { dialect, play: Play::Process { steps, retry }, on_stop })
+}
+
+/// Reads the script of a process that takes many prompts.
+fn kept(whole: &ScriptPosition, script: &Map<String, Value>, prompts: &Value) -> Result<Parts, ScriptError> {
+    if let Some(key) = ["steps", "retry", "dialect"].into_iter().find(|key| script.contains_key(*key)) {
+        let expected = "`prompts` without `steps`, `retry` and `dialect`";
+        return Err(whole.wrong(expected, format!("`{key}`")));
+    }
+    let optional = |key: &str| script.get(key).map(|it| ScriptPosition::new(key).text(it)).transpose();
+    let session = optional("session")?.map(str::to_owned);
+    let model = optional("model")?.unwrap_or("scripted").to_owned();
+    let mut reader = KeptReader::default();
+    let prompts = reader.prompts(prompts)?;
+    let on_stop = on_stop(script, |steps| reader.steps("on_stop", steps))?;
+    let dialect = dialects::by_name(KEPT).expect("the dialect of kept processes is on the list");
+    Ok(Parts { dialect, play: Play::Kept { prompts, session, model }, on_stop })
+}
+
+/// Reads the reaction to a request to stop.
+fn on_stop(
+    script: &Map<String, Value>,
+    read: impl FnOnce(&Value) -> Result<Vec<Step>, ScriptError>,
+) -> Result<OnStop, ScriptError> {
+    match script.get("on_stop") {
+        None => Ok(OnStop::Obey),
+        Some(Value::String(word)) if word == "obey" => Ok(OnStop::Obey),
+        Some(Value::String(word)) if word == "ignore" => Ok(OnStop::Ignore),
+        Some(steps @ Value::Array(_)) => read(steps).map(OnStop::Play),
         Some(other) => {
             let expected = "\"obey\", \"ignore\" or a list of steps";
-            return Err(ScriptPosition::new("on_stop").wrong(expected, found(other)));
+            Err(ScriptPosition::new("on_stop").wrong(expected, found(other)))
         }
-    };
-    Ok(Parts { dialect, steps, retry, on_stop })
+    }
 }
 
 /// Where something stands.
 #[derive(Clone)]
-struct ScriptPosition(String);
+pub(super) struct ScriptPosition(pub(super) String);
 
 impl ScriptPosition {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    fn field(&self, name: &str) -> Self {
+    pub(super) fn field(&self, name: &str) -> Self {
         Self(format!("`{name}` in {self}"))
     }
 
-    fn wrong(&self, expected: impl Into<String>, found: impl Into<String>) -> ScriptError {
+    pub(super) fn wrong(&self, expected: impl Into<String>, found: impl Into<String>) -> ScriptError {
         ScriptError { place: self.0.clone(), expected: expected.into(), found: found.into() }
     }
 
-    fn object<'a>(&self, value: &'a Value) -> Result<&'a Map<String, Value>, ScriptError> {
+    pub(super) fn object<'a>(&self, value: &'a Value) -> Result<&'a Map<String, Value>, ScriptError> {
         value.as_object().ok_or_else(|| self.wrong("an object", found(value)))
     }
 
-    fn text<'a>(&self, value: &'a Value) -> Result<&'a str, ScriptError> {
+    pub(super) fn text<'a>(&self, value: &'a Value) -> Result<&'a str, ScriptError> {
         value.as_str().ok_or_else(|| self.wrong("a text", found(value)))
     }
 
-    fn count(&self, value: &Value) -> Result<u64, ScriptError> {
+    pub(super) fn count(&self, value: &Value) -> Result<u64, ScriptError> {
         value.as_u64().ok_or_else(|| self.wrong("a whole number from 0 on", found(value)))
     }
 
@@ -105,7 +136,7 @@ impl ScriptPosition {
     }
 
     /// Refuses fields that the parser does not know: they are mistakes.
-    fn only(&self, object: &Map<String, Value>, known: &[&str]) -> Result<(), ScriptError> {
+    pub(super) fn only(&self, object: &Map<String, Value>, known: &[&str]) -> Result<(), ScriptError> {
         match object.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => Err(self.wrong(format!("only the fields {}", known.join(", ")), format!("`{key}`"))),
             None => Ok(()),
@@ -120,13 +151,31 @@ impl fmt::Display for ScriptPosition {
 }
 
 /// Names what is there, briefly.
-fn found(value: &Value) -> String {
+pub(super) fn found(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= 60 {
         format!("`{text}`")
     } else {
         format!("`{}…`", text.chars().take(60).collect::<String>())
     }
+}
+
+/// Reads a step that is the same in every dialect; none if it is another one.
+pub(super) fn plain(word: &str, inner: &ScriptPosition, value: &Value) -> Result<Option<Step>, ScriptError> {
+    Ok(Some(match word {
+        "stdout" => {
+            inner.object(value)?;
+            line(value)
+        }
+        "stdout_text" => Step::Stdout(inner.text(value)?.as_bytes().to_vec()),
+        "stderr" => Step::Stderr(inner.text(value)?.as_bytes().to_vec()),
+        "wait_ms" => Step::Wait(Duration::from_millis(inner.count(value)?)),
+        "hang" if *value == Value::Bool(true) => Step::Hang,
+        "hang" => return Err(inner.wrong("true", found(value))),
+        "exit" => Step::Exit(Exit::Code(inner.number(value)?)),
+        "signal" => Step::Exit(Exit::Signal(inner.number(value)?)),
+        _ => return Ok(None),
+    }))
 }
 
 /// Turns steps into what is printed.
@@ -155,18 +204,11 @@ impl ScriptReader<'_> {
         let one = step.as_object().filter(|step| step.len() == 1).and_then(|step| step.iter().next());
         let Some((word, value)) = one else { return Err(place.wrong(STEPS, found(step))) };
         let inner = place.field(word);
+        if let Some(step) = plain(word, &inner, value)? {
+            out.push(step);
+            return Ok(());
+        }
         match word.as_str() {
-            "stdout" => {
-                inner.object(value)?;
-                out.push(line(value));
-            }
-            "stdout_text" => out.push(Step::Stdout(inner.text(value)?.as_bytes().to_vec())),
-            "stderr" => out.push(Step::Stderr(inner.text(value)?.as_bytes().to_vec())),
-            "wait_ms" => out.push(Step::Wait(Duration::from_millis(inner.count(value)?))),
-            "hang" if *value == Value::Bool(true) => out.push(Step::Hang),
-            "hang" => return Err(inner.wrong("true", found(value))),
-            "exit" => out.push(Step::Exit(Exit::Code(inner.number(value)?))),
-            "signal" => out.push(Step::Exit(Exit::Signal(inner.number(value)?))),
             "say" | "think" | "tool" | "result" | "fail" => {
                 if self.dialect != SHORTHAND {
                     let found = format!("a script in the dialect `{}`", self.dialect);
@@ -310,6 +352,6 @@ impl ScriptReader<'_> {
 }
 
 /// Makes a line of JSON.
-fn line(value: &Value) -> Step {
+pub(super) fn line(value: &Value) -> Step {
     Step::Stdout(format!("{value}\n").into_bytes())
 }

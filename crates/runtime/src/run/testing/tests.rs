@@ -1,5 +1,6 @@
 //! The test double, through the calls that embedders use.
 
+mod kept;
 mod stints;
 
 use std::time::Duration;
@@ -155,7 +156,7 @@ fn a_mistake_is_told_with_its_place() {
     };
     check("{", "line 1, column 1: expected JSON");
     check("[]", "the script: expected an object, found `[]`");
-    check("{}", "the script: expected a list `steps`, found none");
+    check("{}", "the script: expected a list `steps`, or a list `prompts`, found neither");
     check(r#"{"steps": [], "speed": 2}"#, "the script: expected only the fields steps,");
     check(r#"{"steps": {}}"#, "steps: expected a list of steps, found `{}`");
     check(
