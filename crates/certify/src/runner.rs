@@ -64,8 +64,9 @@ impl CasePlace {
         };
         let started: StartedRunner = serde_json::from_slice(&line)
             .map_err(|error| CaseFailure::new(format_args!("the line of the started runner: {error}")))?;
-        let attached =
-            bowline::attach(&context.journal_home(), &started.session).await.map_err(CaseFailure::new)?;
+        let attached = bowline::attach_in(&context.journal_home(), started.session.as_str())
+            .await
+            .map_err(CaseFailure::new)?;
         let watch = attached.watch_from(1)?;
         Ok(RunnerSession {
             context: context.clone(),

@@ -22,6 +22,7 @@ use crate::agents::roster::RosterError;
 use crate::routing::route::{NoRoute, RouteProblem};
 use crate::run::error::Error;
 use crate::run::record::Record;
+use crate::run::turn_record::TurnRecord;
 
 /// The turn completed.
 pub const COMPLETED: u8 = 0;
@@ -68,6 +69,18 @@ impl Record {
     }
 }
 
+impl TurnRecord {
+    /// Returns the exit code with which `bowline run` ends after such a turn; see [`crate::exit`].
+    pub fn exit_code(&self) -> u8 {
+        // A time limit of ours has no place in the agent's output.
+        let is_ours = |it: &&Failure| it.code == Code::TimedOut && it.raw.is_none();
+        if self.failure.as_ref().filter(is_ours).is_some() {
+            return TIMED_OUT;
+        }
+        of_turn(self.outcome, self.failure.as_ref())
+    }
+}
+
 /// Returns the exit code of a turn by its `turn_ended` event.
 pub fn of_turn(outcome: Outcome, failure: Option<&Failure>) -> u8 {
     match outcome {
@@ -95,6 +108,7 @@ impl Error {
             | Self::UnknownProvider { .. }
             | Self::LongName { .. }
             | Self::NotResumable { .. }
+            | Self::NoSuchSession(_)
             | Self::NotText { .. }
             | Self::NoJournal
             | Self::Refused(_) => USAGE,

@@ -94,12 +94,14 @@ pub use routing::route;
 pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
-pub use run::live::{AttachedSession, EventWatch, IDLE, LiveSession, SessionTask, attach, session};
+pub use run::live::{AttachedSession, IDLE, LiveSession, SessionTask, attach, attach_in, resume, session};
 pub use run::record::{Attempt, Record, RecordWarning};
 pub use run::task::{Task, task};
 #[cfg(feature = "testing")]
 pub use run::testing;
 pub use run::turn::Turn;
+pub use run::turn_record::{TurnRecord, TurnRecorder};
+pub use run::watch::{EventCursor, EventWatch};
 pub use run::{settings, trust};
 pub use sessions::control::Control;
 pub use sessions::names::NAME_LIMIT;

@@ -18,3 +18,5 @@ pub(crate) mod task;
 pub mod testing;
 pub mod trust;
 pub(crate) mod turn;
+pub(crate) mod turn_record;
+pub(crate) mod watch;

@@ -83,7 +83,7 @@ impl World<'_> {
     }
 
     async fn attach(&self, runner: &Runner) -> Result<AttachedSession> {
-        Ok(bowline::attach(self.home, &runner.session).await?)
+        Ok(bowline::attach_in(self.home, runner.session.as_str()).await?)
     }
 }
 

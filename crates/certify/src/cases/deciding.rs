@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bowline::kinds::Outcome;
+use bowline::remote::OrderError;
 use bowline::{
     Approval, ApprovalVerdict, Code, Json, Kind, LastTurn, OrderRefused, PermissionMode, Receipt,
     SessionOrder, WhenBusy,
@@ -227,7 +228,7 @@ async fn decide(
             }
             PersonAct::Interrupt => {
                 left.push(approval);
-                session.orders().interrupt().await
+                session.orders().interrupt().await.map_err(OrderError::from)
             }
             PersonAct::Change => {
                 let input =
@@ -252,7 +253,9 @@ async fn decide(
                 allowed
             }
         };
-        if decided == Err(OrderRefused::NotOffered) && act == PersonAct::AllowForSession {
+        if matches!(decided, Err(OrderError::Refused(OrderRefused::NotOffered)))
+            && act == PersonAct::AllowForSession
+        {
             refused = true;
             let approval = asked.last().map(|it| it.id.clone());
             let order = SessionOrder::Decide { approval, verdict: ApprovalVerdict::Deny { message: None } };

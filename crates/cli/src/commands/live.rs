@@ -51,7 +51,7 @@ pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError>
 
 /// Connects to the runner of a session that was found.
 pub(crate) async fn connect_in(home: &Home, id: &SessionId) -> Result<AttachedSession, CommandError> {
-    bowline::attach(home, id).await.map_err(|error| unreachable(id, error))
+    bowline::attach_in(home, id.as_str()).await.map_err(|error| unreachable(id, error))
 }
 
 /// Makes the error of a session that cannot be reached.

@@ -86,7 +86,7 @@ fn digest(session: &[Event], turn: &[Event]) -> (Digest, RunFacts<'static, ()>) 
 
 /// Waits until a session is at rest, or over. A session that is not running is both.
 async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), CommandError> {
-    let session = match bowline::attach(home, id).await {
+    let session = match bowline::attach_in(home, id.as_str()).await {
         Ok(session) => session,
         Err(ConnectError::NotRunning { .. }) => return Ok(()),
         // A run of one prompt has no socket. Its journal shows its end.

@@ -34,6 +34,7 @@ use crate::run::settings::{HintTuning, RunSettings};
 use crate::run::subscribe::EventStream;
 use crate::run::task::Task;
 use crate::run::turn::Turn;
+use crate::run::watch::WatchedRuns;
 use crate::sessions::control;
 use crate::system::clock;
 use crate::system::suggest::closest_name;
@@ -306,7 +307,8 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
     let (receivers, events) = mpsc::unbounded_channel();
     let (those, usual) = limited(&task)?;
     let asked = ask_about_limits(those, usual, patience(&task, usual), task.variables()).await;
-    let mut run = RoutedRun::plan(task, inbox, Some(receivers), asked)?;
+    let (sender, runs) = WatchedRuns::several();
+    let mut run = RoutedRun::plan(task, inbox, Some((receivers, sender)), asked)?;
     let first = run.first(Watcher::Yes).await?;
     let session = first.session();
     let (told, done) = oneshot::channel();
@@ -314,7 +316,7 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
         // The caller may have dropped the receiver.
         let _ = told.send(run.go(first).await);
     });
-    Ok(Turn::new(session, EventStream::several(events), control, done))
+    Ok(Turn::new(session, EventStream::several(events), runs, control, done))
 }
 
 /// Chooses a provider and runs to the end, without a subscriber.

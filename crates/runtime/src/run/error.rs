@@ -12,6 +12,7 @@ use crate::sessions::budget::BudgetError;
 use crate::sessions::journal::JournalError;
 use crate::sessions::names::{LongName, NAME_LIMIT};
 use crate::sessions::registry::RegistryError;
+use crate::sessions::resolve::ResolveError;
 use crate::sessions::socket::place::SocketError;
 
 /// An error of a call.
@@ -45,6 +46,9 @@ pub enum Error {
         #[source]
         source: Option<Box<JournalError>>,
     },
+    /// The name of a session to resume means none, or several.
+    #[error(transparent)]
+    NoSuchSession(Box<ResolveError>),
     /// A manifest that may have that name cannot be used.
     #[error(transparent)]
     Roster(Box<RosterError>),
@@ -158,6 +162,15 @@ pub enum Error {
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
         Self::Config(Box::new(error))
+    }
+}
+
+impl From<ResolveError> for Error {
+    fn from(error: ResolveError) -> Self {
+        if let ResolveError::Journal(error) = error {
+            return Self::Journal(error);
+        }
+        Self::NoSuchSession(Box::new(error))
     }
 }
 

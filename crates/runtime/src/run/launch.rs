@@ -24,6 +24,7 @@ use attempt::attempt;
 pub(crate) use next_life::{NextLife, Planner};
 use plan::PlanFacts;
 pub(crate) use replan::{Replanner, SecondPlan};
+pub(crate) use resumed::home as journal_home_of;
 use side_files::SideFiles;
 use spec::{RunSpec, into_container, known_program, texts};
 
@@ -32,12 +33,13 @@ use crate::agents::detect;
 use crate::run::agent::Launch;
 use crate::run::callback::SharedCallback;
 use crate::run::drive::Drive;
-use crate::run::error::Error;
+use crate::run::error::{Error, ResumeGap};
 use crate::run::git::Tree;
 use crate::run::record::Record;
 use crate::run::subscribe::{EventStream, event_channel};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::run::turn::Turn;
+use crate::run::watch::{WatchedRun, WatchedRuns};
 use crate::sessions::budget;
 use crate::sessions::control::{self, Control, OrderInbox};
 use crate::sessions::journal::{Home, JournalEnd, new_session_id, repair};
@@ -55,12 +57,13 @@ pub(crate) async fn start(task: Task) -> Result<Turn, Error> {
         Box::pin(prepare(task, AttemptContext::default(), control.clone(), inbox, Watcher::Yes)).await?;
     let receiver = prepared.receiver.take().ok_or(Error::Lost)?;
     let session = prepared.drive.session.clone();
+    let runs = WatchedRuns::one(prepared.watched());
     let (told, done) = oneshot::channel();
     tokio::spawn(async move {
         // The caller may have dropped the receiver.
         let _ = told.send(prepared.drive_to_the_end().await);
     });
-    Ok(Turn::new(session, EventStream::one(receiver), control, done))
+    Ok(Turn::new(session, EventStream::one(receiver), runs, control, done))
 }
 
 /// Runs a task to its end, without a subscriber.
@@ -104,6 +107,18 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Describes the run for watches.
+    pub(crate) fn watched(&self) -> WatchedRun {
+        let Drive { session, first_seq, journal, head, cleanup, .. } = &*self.drive;
+        WatchedRun {
+            session: session.clone(),
+            dir: journal.as_ref().map(|journal| journal.dir().to_owned()),
+            first_seq: *first_seq,
+            head: head.subscribe(),
+            cleanup: Some(cleanup.clone()),
+        }
+    }
+
     /// Drives the run to its end.
     pub(crate) async fn drive_to_the_end(self) -> Result<Record, Error> {
         self.drive.drive_to_the_end().await
@@ -135,6 +150,13 @@ pub(crate) async fn prepare(
     if let (Some(journal), Some(end)) = (&journal, &end) {
         account.continues(&spec.session, end.next_seq);
         unstarted.dir = Some(journal.dir().to_owned());
+    }
+    if let Some(end) = end.as_ref().filter(|end| task.needs_history && end.next_turn > 1)
+        && end.native_session.is_none()
+    {
+        // Its agent would begin a fresh conversation under the same id.
+        let (session, gap) = (spec.session.clone(), ResumeGap::NoNativeSession);
+        return Err(Error::NotResumable { session, gap, source: None });
     }
     let mut cleanup_files = Cleanup::default();
     // After the journal: in the session's directory, the cleanup after a killed runner finds these files.

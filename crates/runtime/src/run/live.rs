@@ -1,11 +1,13 @@
 //! Live sessions: a conversation that takes prompts, steers and decisions while it lives, and goes on under the same id later.
 //!
-//! [`session`] builds one, [`LiveSession`] is the handle. Events are read from the journal, by any number of readers with a cursor
+//! [`session`] and [`resume`] build one, [`LiveSession`] is the handle. Events are read from the journal, by any number of readers with a cursor
 //! each ([`EventWatch`]); orders go through the cloneable [`Control`].
 
+mod resumed;
 mod serve;
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use bowline_process::check_runtime;
 use bowline_protocol::{
     Event, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
 };
+use bowline_providers::prices::Row;
 use tokio::sync::{oneshot, watch};
 
 use crate::run::approval::Approval;
@@ -20,10 +23,12 @@ use crate::run::error::Error;
 use crate::run::launch::{self, Watcher};
 use crate::run::record::Record;
 use crate::run::task::{AttemptContext, LiveOptions, Task, task};
+use crate::run::turn_record::TurnRecord;
+use crate::run::watch::{EventWatch, WatchedRun, WatchedRuns};
 use crate::sessions::control::{self, Control};
-use crate::sessions::journal::{JournalError, Reader};
-use crate::system::host::Cleanup;
-pub use serve::{AttachedSession, attach};
+use crate::sessions::journal::Home;
+pub use resumed::resume;
+pub use serve::{AttachedSession, attach, attach_in};
 
 /// How long an idle agent lives, unless the caller says otherwise.
 pub const IDLE: Duration = Duration::from_mins(10);
@@ -32,15 +37,38 @@ pub const IDLE: Duration = Duration::from_mins(10);
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// use bowline::WhenBusy;
+///
 /// # let world = bowline::testing::world();
-/// # world.provider("claude", bowline::testing::says("Done."));
+/// # world.provider("claude", bowline::testing::script(r#"{"session": "n-1", "prompts": [
+/// #     [{"say": "Reading."}, {"steered": true}, {"say": "Fixed, without the tests."}, {"result": {}}],
+/// #     [{"say": "Half of"}, {"hang": true}],
+/// #     [{"say": "Good morning."}, {"result": {}}]]}"#));
 /// let session = bowline::session("claude").name("thread-42");
 /// # let session = session.with(|task| world.prepare(task));
 /// let session = session.open().await?;
+/// # let mut watch = session.watch_from(1)?;
 /// session.send("Fix the parser").await?; // Started, Steered, or Queued
-/// let turn = session.turn_over().await?;
-/// println!("turn {}: {:?}", turn.turn, turn.outcome);
+/// # while !matches!(watch.next().await?.unwrap().kind, bowline::Kind::TextDelta(_)) {}
+/// session.control().send_prompt("and skip the tests", WhenBusy::Steer).await?; // from any task
+/// let last = session.turn_over().await?;
+/// println!("turn {}: {:?}", last.turn, last.outcome);
+/// # assert_eq!(last.outcome, bowline::Outcome::Completed);
+///
+/// session.send("Write the changelog").await?;
+/// # while !matches!(watch.next().await?.unwrap().kind, bowline::Kind::TextDelta(delta) if delta.text == "Half of") {}
+/// session.interrupt().await?;
+/// let last = session.turn_over().await?;
+/// let partial = session.turn_record(last.turn)?.expect("it is over").text; // keeps the partial text
+/// # assert_eq!(partial.as_deref(), Some("Half of"));
 /// session.stop().await?;
+///
+/// // The next day.
+/// let session = bowline::resume("thread-42");
+/// # let session = session.with(|task| world.prepare(task));
+/// let session = session.await?; // an error instead of a fresh session
+/// session.send("Good morning").await?;
+/// # session.control().cancel();
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
 pub fn session(provider: impl Into<String>) -> SessionTask {
@@ -53,12 +81,14 @@ pub fn session(provider: impl Into<String>) -> SessionTask {
 pub struct SessionTask {
     task: Task,
     idle: Option<Duration>,
+    /// The session to resume, as a person writes it.
+    resumes: Option<String>,
 }
 
 impl SessionTask {
     /// Makes a session of a task. If the task has a prompt, the session begins with it.
     pub fn of(task: Task) -> Self {
-        Self { task: task.ask_a_person(), idle: Some(IDLE) }
+        Self { task: task.ask_a_person(), idle: Some(IDLE), resumes: None }
     }
 
     /// Changes the options that it shares with a task of one prompt.
@@ -101,6 +131,11 @@ impl SessionTask {
         self.with(|task| task.resume(id))
     }
 
+    /// Keeps the journal in this data home instead of the user's, and looks for a session to resume there.
+    pub fn home(self, home: Home) -> Self {
+        self.with(|task| task.home(home))
+    }
+
     /// Opens the session. Without a prompt, no agent is started before the first one is sent.
     ///
     /// Needs a tokio runtime, which drives the session. Dropping the handle stops the agent; [`LiveSession::detach`] opts out.
@@ -109,9 +144,12 @@ impl SessionTask {
     ///
     /// As those of [`Task::start`].
     pub async fn open(self) -> Result<LiveSession, Error> {
-        let Self { mut task, idle } = self;
+        let Self { mut task, idle, resumes } = self;
         check_runtime()?;
         task.check_names()?;
+        if let Some(name) = resumes {
+            task = resumed::named(task, &name)?;
+        }
         let idle = idle.map(|idle| Millis(u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)));
         // Without a prompt, the first plan is made all the same, so that wrong options are errors here. The plan for the first prompt
         // replaces it.
@@ -119,33 +157,39 @@ impl SessionTask {
         let cwd = task.request.cwd.clone().map_or_else(std::env::current_dir, |cwd| Ok(cwd.into()));
         let cwd = cwd.unwrap_or_default();
         let (control, inbox) = control::orders();
+        let prices = task.settings.prices.clone();
         let prepared =
             launch::prepare(task.captured(), AttemptContext::default(), control.clone(), inbox, Watcher::No);
         let prepared = Box::pin(prepared).await?;
-        let id = prepared.drive.session.clone();
-        let head = prepared.drive.head.subscribe();
-        let dir = prepared.drive.journal.as_ref().map(|journal| journal.dir().to_owned());
-        let cleanup = prepared.drive.cleanup.clone();
+        let run = prepared.watched();
+        let prices = prices.into();
         let (told, done) = oneshot::channel();
         tokio::spawn(async move {
             // The caller may have dropped the handle.
             let _ = told.send(prepared.drive_to_the_end().await);
         });
-        Ok(LiveSession { id, control, head, dir, cwd, cleanup, done, detached: false })
+        Ok(LiveSession { run, control, cwd, prices, done, detached: false })
+    }
+}
+
+impl IntoFuture for SessionTask {
+    type Output = Result<LiveSession, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.open())
     }
 }
 
 /// A live session of this process. Dropping it stops the agent and ends the stint; the session can be resumed.
 #[derive(Debug)]
 pub struct LiveSession {
-    id: SessionId,
+    run: WatchedRun,
     control: Control,
-    head: watch::Receiver<u64>,
-    dir: Option<PathBuf>,
     /// The directory in which paths of prompts are meant.
     cwd: PathBuf,
-    /// Keeps a temporary journal until the handle and its watchers are gone.
-    cleanup: Arc<Cleanup>,
+    /// The user's own prices.
+    prices: Arc<[Row]>,
     done: oneshot::Receiver<Result<Record, Error>>,
     detached: bool,
 }
@@ -153,7 +197,7 @@ pub struct LiveSession {
 impl LiveSession {
     /// Returns the id of the session.
     pub fn id(&self) -> &SessionId {
-        &self.id
+        &self.run.session
     }
 
     /// Returns the handle for orders, which other tasks can use.
@@ -163,12 +207,12 @@ impl LiveSession {
 
     /// Returns the directory of the session's journal.
     pub fn dir(&self) -> Option<&std::path::Path> {
-        self.dir.as_deref()
+        self.run.dir.as_deref()
     }
 
     /// Returns the number of the last event, and wakes its holder when there are more.
     pub fn head(&self) -> watch::Receiver<u64> {
-        self.head.clone()
+        self.run.head.clone()
     }
 
     /// Sends a prompt: it begins a turn, or waits for the end of the running one.
@@ -202,8 +246,30 @@ impl LiveSession {
     ///
     /// [`Error::NoJournal`] if the session keeps no journal.
     pub fn watch_from(&self, seq: u64) -> Result<EventWatch, Error> {
-        let dir = self.dir.as_deref().ok_or(Error::NoJournal)?;
-        EventWatch::open(dir, seq, self.head.clone(), Some(self.cleanup.clone()))
+        WatchedRuns::one(self.run.clone()).watch_from(seq)
+    }
+
+    /// Returns the record of a turn that has ended, also one of an earlier stint: its answer, usage, cost, files and refusals. None if
+    /// no such turn has ended.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let world = bowline::testing::world();
+    /// # world.provider("claude", bowline::testing::says("Done."));
+    /// # let session = bowline::session("claude").with(|task| world.prepare(task)).open().await?;
+    /// session.send("Fix the parser").await?;
+    /// let last = session.turn_over().await?;
+    /// let record = session.turn_record(last.turn)?.expect("it is over");
+    /// println!("{:?}: {:?} USD, {} files", record.text, record.cost, record.files.len());
+    /// # assert_eq!(record.text.as_deref(), Some("Done."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoJournal`] if the session keeps no journal; its watches can use a [`TurnRecorder`](crate::TurnRecorder).
+    pub fn turn_record(&self, turn: u32) -> Result<Option<TurnRecord>, Error> {
+        TurnRecord::read(self.dir().ok_or(Error::NoJournal)?, turn, &self.prices)
     }
 
     /// Waits until no turn runs and no prompt waits, and returns the last turn.
@@ -212,7 +278,7 @@ impl LiveSession {
     ///
     /// [`OrderRefused::TurnOver`] if no turn ever ran, [`OrderRefused::Stopping`] if the session is over.
     pub async fn turn_over(&self) -> Result<bowline_protocol::LastTurn, OrderRefused> {
-        let mut head = self.head.clone();
+        let mut head = self.head();
         loop {
             head.mark_unchanged();
             let snapshot = self.snapshot().await.ok_or(OrderRefused::Stopping)?;
@@ -249,45 +315,6 @@ impl Drop for LiveSession {
     fn drop(&mut self) {
         if !self.detached {
             self.control.kill();
-        }
-    }
-}
-
-/// A reader of a session's events with a cursor of its own. It waits for new ones, and ends with the stint of the runner.
-#[derive(Debug)]
-pub struct EventWatch {
-    reader: Reader,
-    head: watch::Receiver<u64>,
-    /// Keeps a temporary journal on disk.
-    _cleanup: Option<Arc<Cleanup>>,
-}
-
-impl EventWatch {
-    pub(crate) fn open(
-        dir: &std::path::Path,
-        seq: u64,
-        head: watch::Receiver<u64>,
-        cleanup: Option<Arc<Cleanup>>,
-    ) -> Result<Self, Error> {
-        let mut reader = Reader::open(dir)?;
-        if seq > 1 {
-            reader.seek(seq)?;
-        }
-        Ok(Self { reader, head, _cleanup: cleanup })
-    }
-
-    /// Waits for the next event; none when the runner has ended. Cancel safe.
-    pub async fn next(&mut self) -> Result<Option<Event>, JournalError> {
-        loop {
-            // Before the file is read: an event that comes in between wakes the wait below.
-            self.head.mark_unchanged();
-            if let Some(event) = self.reader.next_event()? {
-                return Ok(Some(event));
-            }
-            if self.head.changed().await.is_err() {
-                // The runner wrote its last events before it went.
-                return self.reader.next_event();
-            }
         }
     }
 }

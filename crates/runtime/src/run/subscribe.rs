@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
 use bowline_protocol::Event;
 use tokio::sync::mpsc;
@@ -114,7 +115,13 @@ impl EventSender {
 
 impl EventReceiver {
     /// Waits for the next event; none after the last one.
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, JournalError> {
+    #[cfg(test)]
+    async fn next(&mut self) -> Result<Option<Event>, JournalError> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Returns the next event; none after the last one.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Event>, JournalError>> {
         loop {
             if let Some(event) = self.batch.pop() {
                 // The subscriber has read this one from the journal already.
@@ -125,46 +132,38 @@ impl EventReceiver {
                     // The events in between are only in the journal.
                     self.batch.push(event);
                     if let Some(missing) = self.read_journal()? {
-                        return Ok(Some(missing));
+                        return Poll::Ready(Ok(Some(missing)));
                     }
                     // The journal does not have them either. Its gap in the numbers shows that.
                     self.next = self.batch.last().map_or(self.next, |event| event.seq);
                     continue;
                 }
                 self.next = event.seq + 1;
-                return Ok(Some(event));
+                return Poll::Ready(Ok(Some(event)));
             }
             match self.receiver.try_recv() {
                 Ok(batch) => self.take(batch),
                 Err(mpsc::error::TryRecvError::Empty) => {
                     // Look at the journal before parking: `put` sends nothing through the channel to a subscriber that lags.
                     if let Some(event) = self.lagging()? {
-                        return Ok(Some(event));
+                        return Poll::Ready(Ok(Some(event)));
                     }
-                    match self.receiver.recv().await {
+                    match ready!(self.receiver.poll_recv(context)) {
                         Some(batch) => self.take(batch),
                         // The run is over. Events that did not fit into the channel are only in the journal.
-                        None => return self.lagging(),
+                        None => return Poll::Ready(self.lagging()),
                     }
                 }
-                Err(mpsc::error::TryRecvError::Disconnected) => return self.lagging(),
+                Err(mpsc::error::TryRecvError::Disconnected) => return Poll::Ready(self.lagging()),
             }
         }
     }
 
-    /// Waits for the next event and returns it with those that are already in memory, at most `most`.
-    ///
-    /// Cancel safe: it only waits before it has taken an event.
-    pub(crate) async fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, JournalError> {
-        let Some(first) = self.next().await? else { return Ok(Vec::new()) };
-        let mut events = vec![first];
-        while events.len() < most
-            && let Some(event) = self.batch.pop_if(|event| event.seq == self.next)
-        {
-            self.next = event.seq + 1;
-            events.push(event);
-        }
-        Ok(events)
+    /// Returns the next event if it is in memory.
+    fn ready(&mut self) -> Option<Event> {
+        let event = self.batch.pop_if(|event| event.seq == self.next)?;
+        self.next = event.seq + 1;
+        Some(event)
     }
 
     /// Closes the channel. A run that waits for its subscriber goes on.
@@ -232,35 +231,41 @@ impl EventStream {
         Self { current: None, more: Some(more) }
     }
 
-    /// Waits for the next event; none after the last one.
+    /// Waits for the next event; none after the last one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, JournalError> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Returns the next event; none after the last one.
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Event>, JournalError>> {
         loop {
-            let Some(receiver) = self.current().await else { return Ok(None) };
-            match receiver.next().await? {
-                Some(event) => return Ok(Some(event)),
+            if self.current.is_none() {
+                let Some(more) = &mut self.more else { return Poll::Ready(Ok(None)) };
+                self.current = ready!(more.poll_recv(context));
+            }
+            let Some(receiver) = &mut self.current else { return Poll::Ready(Ok(None)) };
+            match ready!(receiver.poll_next(context))? {
+                Some(event) => return Poll::Ready(Ok(Some(event))),
                 None => self.current = None,
             }
         }
     }
 
     /// Waits for the next event and returns it with those that are already in memory, at most `most`.
+    ///
+    /// Cancel safe: it only waits before it has taken an event.
     pub(crate) async fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, JournalError> {
-        loop {
-            let Some(receiver) = self.current().await else { return Ok(Vec::new()) };
-            let events = receiver.next_batch(most).await?;
-            if !events.is_empty() {
-                return Ok(events);
-            }
-            self.current = None;
+        let Some(first) = self.next().await? else { return Ok(Vec::new()) };
+        let mut events = vec![first];
+        while events.len() < most
+            && let Some(event) = self.current.as_mut().and_then(EventReceiver::ready)
+        {
+            events.push(event);
         }
-    }
-
-    /// Returns the receiver of the current run; waits for the next run if there is none.
-    async fn current(&mut self) -> Option<&mut EventReceiver> {
-        if self.current.is_none() {
-            self.current = self.more.as_mut()?.recv().await;
-        }
-        self.current.as_mut()
+        Ok(events)
     }
 
     /// Closes the stream.

@@ -65,6 +65,8 @@ pub struct Task {
     pub(crate) parent: Option<SessionId>,
     /// The session that the run appends to, set when its provider is known.
     pub(crate) continues: Option<SessionId>,
+    /// Whether a session with turns must not go on without the conversation of its agent.
+    pub(crate) needs_history: bool,
     pub(crate) binary: Option<PathBuf>,
     pub(crate) streaming: Streaming,
     pub(crate) format: Option<String>,
@@ -139,6 +141,7 @@ impl Task {
             profile: None,
             parent: None,
             continues: None,
+            needs_history: false,
             binary: None,
             streaming: Streaming::On,
             format: None,

@@ -1,21 +1,28 @@
 //! A turn that runs: its events and its outcome.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use bowline_protocol::{Event, SessionId};
+use futures_core::Stream;
 use tokio::sync::oneshot;
 
 use crate::run::approval::Approval;
 use crate::run::error::Error;
 use crate::run::record::Record;
 use crate::run::subscribe::EventStream;
+use crate::run::watch::{EventCursor, EventWatch, WatchedRuns};
 use crate::sessions::control::Control;
 
-/// A running turn. Dropping it stops the agent; [`Turn::detach`] lets it go on.
+/// A running turn, and a [`Stream`] of its events. Dropping it stops the agent; [`Turn::detach`] lets it go on.
 ///
 /// [`Turn::control`] returns a handle that another task can use while this one reads events.
 #[derive(Debug)]
 pub struct Turn {
     session: SessionId,
     events: EventStream,
+    /// Its runs, for further readers.
+    runs: WatchedRuns,
     control: Control,
     done: oneshot::Receiver<Result<Record, Error>>,
     /// Whether the agent goes on when the turn is dropped.
@@ -26,10 +33,11 @@ impl Turn {
     pub(crate) fn new(
         session: SessionId,
         events: EventStream,
+        runs: WatchedRuns,
         control: Control,
         done: oneshot::Receiver<Result<Record, Error>>,
     ) -> Self {
-        Self { session, events, control, done, detached: false }
+        Self { session, events, runs, control, done, detached: false }
     }
 
     /// Returns the session's id; with several attempts, that of the first.
@@ -46,6 +54,37 @@ impl Turn {
     /// ([`Task::ask_a_person`](crate::Task::ask_a_person)).
     pub fn approval(&self, event: &Event) -> Option<Approval> {
         Approval::of(event, &self.control)
+    }
+
+    /// Returns the events from a number of the first session on, and those of every session that follows it: a fallback of the router
+    /// is a session of its own, a retry goes on with the numbers of its session. Any number of watches can read, each at its own pace,
+    /// and after the turn is over or detached.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoJournal`] if the task keeps no journal, which only [`Self::next`] can read.
+    pub fn watch_from(&self, seq: u64) -> Result<EventWatch, Error> {
+        self.runs.watch_from(seq)
+    }
+
+    /// Returns the events behind a cursor, which may be in any session of the turn.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let task = bowline::task("Audit this repository").script(bowline::testing::says("All is well."));
+    /// let mut turn = task.provider("claude").start().await?;
+    /// let first = turn.next().await.expect("an event");
+    /// let mut watch = turn.watch_after(&bowline::EventCursor::from(&first))?;
+    /// assert_eq!(watch.next().await?.map(|event| event.seq), Some(first.seq + 1));
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::watch_from`]; [`JournalError::NoSession`](crate::journal::JournalError::NoSession) if the turn has no such
+    /// session.
+    pub fn watch_after(&self, cursor: &EventCursor) -> Result<EventWatch, Error> {
+        self.runs.watch_after(cursor)
     }
 
     /// Waits for the next event; none when the turn is over, or when the journal cannot be read. [`Self::try_next`]
@@ -95,6 +134,15 @@ impl Turn {
         self.detached = true;
         self.events.close();
         self.control.clone()
+    }
+}
+
+impl Stream for Turn {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = ready!(self.get_mut().events.poll_next(context));
+        Poll::Ready(event.map_err(Error::from).transpose())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Live sessions through the library, with scripts in the place of agents: a process for each prompt.
 
 mod crews;
+mod library;
 
 use bowline::kinds::{Outcome, SessionState};
 use bowline::{Kind, OrderRefused, Receipt, SessionOrder, WhenBusy, testing};

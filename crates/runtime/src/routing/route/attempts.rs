@@ -19,6 +19,7 @@ use crate::run::launch::{self, Prepared, Watcher};
 use crate::run::record::{Attempt, EarlierAttempts, Record};
 use crate::run::subscribe::EventReceiver;
 use crate::run::task::Task;
+use crate::run::watch::RunsSender;
 use crate::sessions::control::{self, Control, OrderInbox};
 use crate::system::causes::in_full;
 use crate::system::clock;
@@ -37,8 +38,8 @@ pub(super) struct RoutedRun {
     rejected: Vec<RejectedRoute>,
     reasons: Vec<String>,
     orders: OrderInbox,
-    /// Where the event receiver of each attempt is sent.
-    receivers: Option<mpsc::UnboundedSender<EventReceiver>>,
+    /// Where the event receiver of each attempt is sent, and where each is registered for watches.
+    subscribers: Option<(mpsc::UnboundedSender<EventReceiver>, RunsSender)>,
     callback: Option<SharedCallback>,
     watcher: Watcher,
     attempts: Vec<Attempt>,
@@ -101,7 +102,7 @@ impl RoutedRun {
     pub(super) fn plan(
         mut task: Task,
         orders: OrderInbox,
-        receivers: Option<mpsc::UnboundedSender<EventReceiver>>,
+        subscribers: Option<(mpsc::UnboundedSender<EventReceiver>, RunsSender)>,
         asked: Millis,
     ) -> Result<Self, Error> {
         let settings = task.settings.clone();
@@ -137,7 +138,7 @@ impl RoutedRun {
             candidates,
             task,
             orders,
-            receivers,
+            subscribers,
             callback,
             watcher: Watcher::No,
             attempts: Vec::new(),
@@ -283,7 +284,8 @@ impl RoutedRun {
         task.callback = Some(SharedCallback::new(listener(first_word.clone(), self.callback.clone())));
         let (control, inbox) = control::orders();
         let mut prepared = launch::prepare(task, context, control.clone(), inbox, self.watcher).await?;
-        if let (Some(receivers), Some(receiver)) = (&self.receivers, prepared.receiver.take()) {
+        if let (Some((receivers, runs)), Some(receiver)) = (&self.subscribers, prepared.receiver.take()) {
+            runs.add(prepared.watched());
             // If the subscriber is gone, the send fails and drops the receiver, which then delays nothing.
             let _ = receivers.send(receiver);
         }

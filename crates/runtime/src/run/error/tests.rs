@@ -34,6 +34,7 @@ fn has_cause(error: &Error) -> bool {
         | Error::Turn(_)
         | Error::TooLong
         | Error::NoJournal
+        | Error::NoSuchSession(_)
         | Error::Lost => false,
     }
 }

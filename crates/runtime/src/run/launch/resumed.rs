@@ -152,7 +152,7 @@ fn own_session(task: &Task) -> Option<SessionId> {
 }
 
 /// Returns the data home with the sessions of a task.
-fn home(task: &Task) -> Result<Home, JournalError> {
+pub(crate) fn home(task: &Task) -> Result<Home, JournalError> {
     match &task.journal {
         JournalChoice::At(home) => Ok(home.clone()),
         JournalChoice::None | JournalChoice::Default | JournalChoice::Temporary => Home::of(task.variables()),

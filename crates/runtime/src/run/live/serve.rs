@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bowline_protocol::{
-    Attachment, OrderRefused, PromptId, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
+    Attachment, Event, OrderRefused, PromptId, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
 };
 use bowline_providers::invocation::is_image;
 use tokio::sync::{mpsc, watch};
 
-use super::{EventWatch, LiveSession};
+use super::LiveSession;
+use crate::run::approval::Approval;
 use crate::run::error::Error;
+use crate::run::turn_record::TurnRecord;
+use crate::run::watch::{EventWatch, WatchedRun, WatchedRuns};
 use crate::sessions::control::{AnsweredOrder, Control, RunOrder};
 use crate::sessions::journal::Home;
+use crate::sessions::resolve::resolve_in;
 use crate::sessions::socket::client::{ConnectError, ConnectionEnd, OrderError, OrderSender, SocketClient};
 use crate::sessions::socket::place::SocketPlaces;
 use crate::sessions::socket::rights::{ClientRights, TreeJudge};
@@ -40,13 +44,13 @@ impl LiveSession {
         let guarantee = host::supervisor()?.guarantee();
         let home = self.home();
         let places = SocketPlaces::of(&Surroundings::from_env());
-        let socket = ControlSocket::bind(places, home, self.id.clone())?;
+        let socket = ControlSocket::bind(places, home, self.id().clone())?;
         let path = socket.path().to_owned();
         let (requests, mut inbox) = mpsc::channel(REQUESTS);
         let served = ServedSession {
-            session: self.id.clone(),
+            session: self.id().clone(),
             requests,
-            head: self.head.clone(),
+            head: self.head(),
             judge: Arc::new(TreeJudge { guarantee }),
         };
         tokio::spawn(serve(socket, served));
@@ -61,7 +65,7 @@ impl LiveSession {
 
     fn home(&self) -> Home {
         // `<home>/sessions/<id>`. Without a journal there is nothing that others could watch, but orders work.
-        let home = self.dir.as_deref().and_then(Path::parent).and_then(Path::parent);
+        let home = self.dir().and_then(Path::parent).and_then(Path::parent);
         Home::at(home.unwrap_or(Path::new("/")))
     }
 }
@@ -172,13 +176,36 @@ fn read_image(path: &Path, at_most: u64) -> std::io::Result<Option<Vec<u8>>> {
     Ok((image.len() as u64 <= at_most).then_some(image))
 }
 
-/// Connects to a session of another process, by its id.
+/// Connects to a session of another process, by its id or a unique part of it, its name or key, or `@last`. The session is looked for
+/// in the user's data home; [`attach_in`] looks in another one.
+///
+/// ```
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let session = bowline::attach("thread-42").await?;
+/// let mut events = session.watch_from(1)?;
+/// while let Some(event) = events.next().await? {
+///     if let Some(approval) = session.approval(&event) {
+///         approval.deny("ask a colleague first").await?;
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 ///
 /// # Errors
 ///
-/// No runner has the session open, or it cannot be reached.
-pub async fn attach(home: &Home, session: &SessionId) -> Result<AttachedSession, ConnectError> {
-    let client = SocketClient::connect_from_env(home, session).await?;
+/// The name means no session or several, no runner has the session open, or it cannot be reached.
+pub async fn attach(name: impl AsRef<str>) -> Result<AttachedSession, ConnectError> {
+    attach_in(&Home::from_env()?, name).await
+}
+
+/// The same in this data home.
+///
+/// # Errors
+///
+/// As those of [`attach`].
+pub async fn attach_in(home: &Home, name: impl AsRef<str>) -> Result<AttachedSession, ConnectError> {
+    let session = resolve_in(home, name.as_ref())?;
+    let client = SocketClient::connect_from_env(home, &session).await?;
     let head = client.watch().await.map_err(|_| ConnectError::Silent)?;
     Ok(AttachedSession { orders: client.sender(), client, head, home: home.clone() })
 }
@@ -247,8 +274,29 @@ impl AttachedSession {
     ///
     /// The journal cannot be read.
     pub fn watch_from(&self, seq: u64) -> Result<EventWatch, Error> {
-        let dir = self.home.session_dir(self.id())?;
-        EventWatch::open(&dir, seq, self.head.clone(), None)
+        let run = WatchedRun {
+            session: self.id().clone(),
+            dir: Some(self.home.session_dir(self.id())?),
+            first_seq: 1,
+            head: self.head.clone(),
+            cleanup: None,
+        };
+        WatchedRuns::one(run).watch_from(seq)
+    }
+
+    /// Returns the approval that an event asks for, as a value that decides it over the connection. Dropped, it denies.
+    pub fn approval(&self, event: &Event) -> Option<Approval> {
+        Approval::over_socket(event, &self.orders)
+    }
+
+    /// Returns the record of a turn that has ended; see [`LiveSession::turn_record`].
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read.
+    pub fn turn_record(&self, turn: u32) -> Result<Option<TurnRecord>, Error> {
+        // The runner's settings are not known here.
+        TurnRecord::read(&self.home.session_dir(self.id())?, turn, &Arc::default())
     }
 
     /// Returns how the connection ended, if it did.

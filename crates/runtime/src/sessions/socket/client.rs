@@ -3,6 +3,8 @@
 //! Two tasks own the connection. Orders can be in flight at the same time, from any clone of the [`OrderSender`], while the head is
 //! watched. Events are read from the journal; [`SocketClient::watch`] only tells that there are new ones.
 
+mod unanswered;
+
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
@@ -26,6 +28,7 @@ use super::lines::{
 use super::place::{SocketError, SocketPlaces, check_dir};
 use super::rights::{ClientRights, distrust};
 use crate::sessions::journal::{Home, JournalError, SessionMeta, is_live};
+use crate::sessions::resolve::ResolveError;
 use crate::system::surroundings::Surroundings;
 
 /// How long a runner may take to reply to the first line. A runner that another process stopped does not reply.
@@ -44,6 +47,9 @@ pub enum ConnectError {
     /// The description of the session cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The name means no session, or several.
+    #[error(transparent)]
+    Name(#[from] ResolveError),
     /// No process runs the session.
     #[error("session {session} is not running; its last state is: {}", state_name(*state))]
     NotRunning {
