@@ -71,4 +71,4 @@ pub use error::{KeeperError, SpawnError, SpawnErrorKind};
 pub use strays::{StrayReport, end_strays};
 pub use supervisor::{CgroupMode, KeeperSource, Supervisor, SupervisorOptions};
 #[cfg(unix)]
-pub use unix::{detach, file_limit};
+pub use unix::{detach, file_limit, user_command};

@@ -1,5 +1,5 @@
 //! Parts that all Unix systems share: pipes, terminals, the search for a program, the owner without a
-//! keeper, and processes that outlive their caller.
+//! keeper, processes that outlive their caller, and commands of the user.
 
 pub mod detach;
 pub(crate) mod error;
@@ -13,6 +13,7 @@ pub(crate) mod stdio;
 pub(crate) mod streams;
 #[cfg(not(target_os = "linux"))]
 pub(crate) mod system;
+pub mod user_command;
 
 use std::time::Duration;
 

@@ -20,6 +20,8 @@ mod play;
 mod support;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod user_commands;
 
 use std::process::ExitCode;
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         errors::trials(),
         faults::trials(),
         tree::trials(),
+        user_commands::trials(),
     ]
     .concat_trials();
     #[cfg(not(target_os = "linux"))]
