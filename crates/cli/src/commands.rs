@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod attach;
+pub(crate) mod attention;
 pub(crate) mod certify;
 pub(crate) mod classify;
 pub(crate) mod complete;

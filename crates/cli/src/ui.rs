@@ -89,6 +89,15 @@ impl Ui {
         }
     }
 
+    /// Shows a desktop notice through the terminal, if it may know how. The text is one harmless line.
+    pub(crate) fn notice(&mut self, text: &str) {
+        if self.terminal
+            && let Some(sequence) = terminal::notice_sequence(text)
+        {
+            self.write(sequence.as_bytes());
+        }
+    }
+
     /// Prints lines that are harmless already. On a terminal, each wraps at words.
     pub(crate) fn lines(&mut self, text: &str) {
         self.erase();

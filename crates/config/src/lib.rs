@@ -31,6 +31,7 @@ mod yaml;
 
 use std::path::{Path, PathBuf};
 
+use bowline::attention::Attention;
 use bowline::roster::Roster;
 use bowline::settings::{ConfigError, EntryKind, External, FileOwner, Router};
 use bowline::trust::TrustRecord;
@@ -68,6 +69,8 @@ pub struct Config {
     pub left_out: Vec<LeftOut>,
     /// Files that were pinned by `bowline trust` and have changed since.
     pub changed: Vec<PathBuf>,
+    /// How to call a person. All runs with this configuration share it.
+    pub attention: Attention,
     /// The pins of the project.
     pins: Option<TrustRecord>,
 }
@@ -122,7 +125,8 @@ impl Config {
                 for part in &left_out {
                     tracing::warn!(file = %part.path.display(), line = part.line, "a part of a project's file is not used");
                 }
-                Ok(Self { places, settings, router, external, left_out, changed, pins })
+                let attention = settings.attention();
+                Ok(Self { places, settings, router, external, left_out, changed, attention, pins })
             }
             (settings, router) => Err(settings.err().into_iter().chain(router.err()).collect()),
         }

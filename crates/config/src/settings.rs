@@ -19,6 +19,7 @@ use super::project::ProjectReader;
 use super::source::{ConfigSource, SyntaxProblem, list};
 use crate::trust::LeftOut;
 use bowline::Profile;
+use bowline::attention::{Attention, AttentionEvent, AttentionOptions};
 use bowline::closest_name;
 use bowline::settings::ConfigError;
 pub use keys::{KEYS, Key, KeyKind};
@@ -228,7 +229,7 @@ impl Settings {
                 KeyKind::Time => span(text).map(|span| span.0 as f64),
                 KeyKind::Truth => text.parse::<bool>().ok().map(|truth| f64::from(u8::from(truth))),
                 KeyKind::Text | KeyKind::Count | KeyKind::Money => text.parse().ok(),
-                KeyKind::Words => None,
+                KeyKind::Words | KeyKind::Program | KeyKind::Several(_) => None,
             }
         };
         let budget = full.starts_with("budget.");
@@ -280,6 +281,18 @@ impl Settings {
     /// Returns a list of texts; an empty one if it is not set.
     pub fn words(&self, key: &str) -> Vec<String> {
         self.text(key).and_then(keys::words).unwrap_or_default()
+    }
+
+    /// Returns how to call a person.
+    pub(super) fn attention(&self) -> Attention {
+        let on = self.text("attention.on").map(|_| self.words("attention.on"));
+        let named =
+            |words: Vec<String>| words.iter().filter_map(|word| AttentionEvent::named(word)).collect();
+        Attention::new(AttentionOptions {
+            command: self.words("attention.command"),
+            notice: self.parsed("attention.notice").unwrap_or_default(),
+            on: on.map_or_else(|| AttentionOptions::default().on, named),
+        })
     }
 
     /// Returns a span of time.

@@ -37,6 +37,7 @@ impl Config {
             day: self.budget("day"),
             project: self.budget("project"),
         };
+        values.attention = self.attention.clone();
         values.pins.clone_from(&self.pins);
         values
     }

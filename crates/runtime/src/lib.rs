@@ -47,6 +47,7 @@
 //! - [`route`]: chooses a provider, retries and falls back; [`settings`]: the values that a caller may set. The library reads no
 //!   settings file; the crate `bowline-config` does
 //! - [`trust`]: decides what a project's own files may do
+//! - [`attention`]: calls a person when an agent needs one
 //! - [`service`]: one interface for hosts that serve chats
 //! - [`journal`]: reads recorded sessions
 //! - [`roster`]: providers by name; [`detect`]: installed agents and their options; [`auth`]: logins; [`mod@models`] and
@@ -102,7 +103,7 @@ pub use run::testing;
 pub use run::turn::Turn;
 pub use run::turn_record::{TurnRecord, TurnRecorder};
 pub use run::watch::{EventCursor, EventWatch};
-pub use run::{settings, trust};
+pub use run::{attention, settings, trust};
 pub use sessions::control::Control;
 pub use sessions::names::NAME_LIMIT;
 pub use sessions::{budget, journal, registry, resolve};

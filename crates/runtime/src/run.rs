@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 mod answer;
 pub(crate) mod approval;
+pub mod attention;
 pub(crate) mod callback;
 pub(crate) mod drive;
 pub(crate) mod error;

@@ -296,7 +296,16 @@ fn setting_values(place: &CompletionContext) -> Vec<Candidate> {
         ("run.model", _) => return models(place),
         (_, KeyKind::Choice(words)) => words.iter().map(|word| (*word).to_owned()).collect(),
         (_, KeyKind::Truth) => vec!["true".to_owned(), "false".to_owned()],
-        (_, KeyKind::Text | KeyKind::Count | KeyKind::Money | KeyKind::Time | KeyKind::Words) => {
+        (
+            _,
+            KeyKind::Text
+            | KeyKind::Count
+            | KeyKind::Money
+            | KeyKind::Time
+            | KeyKind::Words
+            | KeyKind::Program
+            | KeyKind::Several(_),
+        ) => {
             vec![key.example.to_owned()]
         }
     };

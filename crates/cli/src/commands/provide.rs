@@ -7,6 +7,7 @@
 use std::io::Read;
 use std::time::Duration;
 
+use bowline::attention::Attention;
 use bowline::detect::{Ask, Search};
 use bowline::{Json, Message, Request, Role, Task};
 use bowline_protocol::Millis;
@@ -46,7 +47,10 @@ pub(crate) fn run(args: &ProvideArgs, stdout: &mut Stdout) -> Result<(), Command
         Some(profile) => task.of_provider(manifest).profile(profile),
         None => task.of_provider(manifest),
     };
-    let task = task.settings(config.run_settings().into());
+    let mut settings = config.run_settings();
+    // The host that calls this command shows its own users what happens.
+    settings.attention = Attention::default();
+    let task = task.settings(settings.into());
     let cwd = terminal::cwd(args.cwd.as_deref());
     let options = terminal::options(DetailLevel::Usual, run::permission(Some(args.permission)), cwd);
     let sink = Sink::new(format, options, Some(manifest.name.clone()));

@@ -18,9 +18,11 @@ mod schema;
 mod settings;
 mod uncertified;
 
+use super::attention::settle;
 use crate::args::run::RunArgs;
 use crate::error::CommandError;
 use crate::human::AskTyping;
+use crate::output::notices::TerminalNotices;
 use crate::output::sink::{OutputFormat, Sink};
 use crate::signals::StopSignal;
 use crate::ui::Stdout;
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     if let (None, Some(cwd)) = (&args.request.cwd, &request.cwd) {
         sink.mention(&format!("resuming the session in {}", cwd.display()))?;
     }
+    sink.notify(TerminalNotices::of_task(&resolved.config.attention));
     if asking == Asking::Person {
         sink.ask(AskTyping::Keys);
     }
@@ -94,6 +97,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     if stopped == StopSignal::No {
         runtime.block_on(cleanup::leave_in_order(matches!(format, OutputFormat::Human)));
     }
+    runtime.block_on(settle(&resolved.config.attention));
     // Do not wait for a cleanup that takes longer.
     runtime.shutdown_background();
     match follow::exit_code(&record, stopped) {

@@ -4,11 +4,13 @@ mod task_file;
 
 use std::ffi::OsString;
 
+use bowline::attention::Attention;
 use bowline::journal::Home;
 use bowline::{LiveSession, SessionTask};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
+use super::attention::settle;
 use super::run::{RequestTarget, ResolvedRequest, piped, prompt};
 use crate::args::live::StartArgs;
 use crate::args::request::TimeLimit;
@@ -131,7 +133,7 @@ pub(crate) fn runner() -> Result<(), CommandError> {
         let session = runtime.block_on(open(&args, spec))?;
         Ok((runtime, session))
     });
-    let (runtime, (session, socket)) = match opened {
+    let (runtime, (session, socket, attention)) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             let text = error.text().unwrap_or_default();
@@ -145,7 +147,9 @@ pub(crate) fn runner() -> Result<(), CommandError> {
         socket: socket.display().to_string(),
     };
     tell(report, &listening);
-    let code = runtime.block_on(until_over(session))?;
+    let code = runtime.block_on(until_over(session));
+    runtime.block_on(settle(&attention));
+    let code = code?;
     runtime.shutdown_background();
     match code {
         0 => Ok(()),
@@ -174,7 +178,10 @@ fn prepare(spec: &[u8]) -> Result<(StartArgs, RunnerSpec), CommandError> {
 }
 
 /// Opens the session and its socket.
-async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<(LiveSession, std::path::PathBuf), CommandError> {
+async fn open(
+    args: &StartArgs,
+    spec: RunnerSpec,
+) -> Result<(LiveSession, std::path::PathBuf, Attention), CommandError> {
     let RunnerSpec { prompt, title, .. } = spec;
     let mut request = args.request.clone();
     // A title may be longer than a name.
@@ -214,7 +221,7 @@ async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<(LiveSession, std::p
     };
     let session = session.open().await.map_err(CommandError::from)?;
     let socket = session.serve().map_err(CommandError::from)?;
-    Ok((session, socket))
+    Ok((session, socket, resolved.config.attention.clone()))
 }
 
 /// Waits for the end of the session. A signal stops it, a second one kills the agent.

@@ -12,6 +12,7 @@ use bowline_protocol::{Event, Kind, MessageId, OrderRefused, SessionOrder, Times
 use bowline_providers::{ansi, views};
 use serde::Serialize;
 
+use super::notices::TerminalNotices;
 use super::view::ViewWriter;
 use crate::error::CommandError;
 use crate::human::{
@@ -65,13 +66,14 @@ pub(crate) struct Sink {
     speaking: Option<MessageId>,
     stdout: Stdout,
     /// Shared by the sinks of several runs.
-    ui: Rc<RefCell<Ui>>,
+    pub(super) ui: Rc<RefCell<Ui>>,
     /// For one of several runs: the harmless name that stands before each line. Its answer is printed at the end, by the caller.
     prefix: Option<String>,
     /// Whether the reader of standard output may print to the terminal of standard error.
     piped: bool,
     /// Whether standard output was written to since the last wait for that reader.
     unread: bool,
+    pub(super) notices: Option<TerminalNotices>,
 }
 
 impl fmt::Debug for Sink {
@@ -126,7 +128,18 @@ impl Sink {
         let (piped, terse) = (options.screen.piped, viewer.is_some() && options.detail == DetailLevel::Usual);
         let renderer = Renderer::new(options);
         let ui = Rc::new(RefCell::new(ui));
-        Self { renderer, viewer, terse, speaking: None, stdout, ui, prefix: None, piped, unread: false }
+        Self {
+            renderer,
+            viewer,
+            terse,
+            speaking: None,
+            stdout,
+            ui,
+            prefix: None,
+            piped,
+            unread: false,
+            notices: None,
+        }
     }
 
     /// Writes a batch of events.
@@ -163,6 +176,7 @@ impl Sink {
             pieces.extend(self.renderer.ask_next(now));
         }
         let written = self.write(&pieces);
+        self.show_notices(events);
         closed.and(written)
     }
 
@@ -285,6 +299,7 @@ impl Sink {
         summary: &RunSummary,
         record: &impl Serialize,
     ) -> Result<(), CommandError> {
+        self.show_last_notice();
         if let Some(viewer) = &mut self.viewer {
             viewer.finish_run(record, &mut self.stdout)?;
         }

@@ -54,6 +54,22 @@ pub(crate) fn has_colour() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").as_deref() != Some("dumb")
 }
 
+/// Returns the control sequence by which terminals show a desktop notice.
+pub(crate) fn notice_sequence(text: &str) -> Option<String> {
+    let term = variable("TERM")?;
+    // The console prints unknown sequences, and multiplexers keep them from the terminal.
+    if ["dumb", "linux", "screen", "tmux"].iter().any(|name| term.starts_with(name)) {
+        return None;
+    }
+    // VTE and rxvt know only this one. The others know OSC 9 of iTerm2, and some know both and would show two notices.
+    let by_name = term.starts_with("rxvt") || variable("VTE_VERSION").is_some();
+    // The text of OSC 9 must not begin with a number: ConEmu takes that for another command.
+    Some(match by_name {
+        true => format!("\x1b]777;notify;Bowline;{text}\x07"),
+        false => format!("\x1b]9;Bowline: {text}\x07"),
+    })
+}
+
 /// Returns the width of the terminal that shows standard output.
 pub(crate) fn stdout_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod attached;
+mod attention;
 mod control;
 mod crashes;
 mod decide;

@@ -36,6 +36,10 @@ pub enum KeyKind {
     Truth,
     /// A list of texts.
     Words,
+    /// A program and its arguments, as a list of texts.
+    Program,
+    /// A list of some of these words.
+    Several(&'static [&'static str]),
 }
 
 const fn key(name: &'static str, kind: KeyKind, about: &'static str, example: &'static str) -> Key {
@@ -46,10 +50,15 @@ const fn with_variable(key: Key, env: &'static str, default: &'static str) -> Ke
     Key { env: Some(env), default, ..key }
 }
 
+const fn with_default(key: Key, default: &'static str) -> Key {
+    Key { default, ..key }
+}
+
 const MODES: &[&str] = &["read", "ask", "edit", "yolo"];
 const STRATEGIES: &[&str] = &["priority", "round-robin", "least-latency", "least-cost"];
 const FALLBACKS: &[&str] = &["none", "next", "any"];
 const STREAM_FALLBACKS: &[&str] = &["never", "untouched", "before-tools", "always"];
+const ATTENTION: &[&str] = &["approval", "question", "limit", "turn_end"];
 const UNRESTRICTED: &[&str] = &["warn", "refuse"];
 
 /// Every setting.
@@ -73,6 +82,9 @@ pub const KEYS: &[Key] = &[
     key("budget.project.cost", KeyKind::Money, "cost limit of a project, ever, in US dollars", "200"),
     key("budget.project.tokens", KeyKind::Count, "token limit of a project, ever", "100000000"),
     key("permission.unrestricted", KeyKind::Choice(UNRESTRICTED), "an agent that cannot be restricted: run it under `ask` with a warning, or refuse it", "refuse"),
+    key("attention.command", KeyKind::Program, "a program that runs when an agent needs you", "[\"/home/me/bin/page-me\"]"),
+    with_default(key("attention.notice", KeyKind::Truth, "whether to show a desktop notice when an agent needs you", "true"), "false"),
+    with_default(key("attention.on", KeyKind::Several(ATTENTION), "the events for which the program runs and the notice shows", "[\"approval\", \"question\"]"), r#"["approval","question","limit","turn_end"]"#),
     key("providers.*.args", KeyKind::Words, "native arguments for the agent's program, like `agent_args`", "[\"--verbose\"]"),
     key("providers.*.format", KeyKind::Text, "output format of the agent's program, instead of the best one", "text"),
     key("profiles.*.provider", KeyKind::Text, "the provider of this profile", "the-agent"),
@@ -128,7 +140,10 @@ impl Key {
 
     /// Says whether a file that comes with a project may set this.
     pub(super) fn project_may(&self, value: &str) -> bool {
-        let own = ["profiles.", "prices.", "providers."].iter().any(|start| self.name.starts_with(start));
+        // A command that a project chose would run without an approval.
+        let own = ["attention.", "profiles.", "prices.", "providers."]
+            .iter()
+            .any(|start| self.name.starts_with(start));
         match self.name {
             "run.permission" => matches!(value, "read" | "ask"),
             "run.stream-fallback" => matches!(value, "never" | "untouched"),
@@ -151,6 +166,11 @@ impl KeyKind {
             Self::Time => "a time such as 90s or 10m".to_owned(),
             Self::Truth => "true or false".to_owned(),
             Self::Words => "a list of texts such as [\"--verbose\"]".to_owned(),
+            Self::Program => {
+                "a list with an absolute path, or a name on `PATH`, and arguments, such as [\"notify-me\", \"--loud\"]"
+                    .to_owned()
+            }
+            Self::Several(all) => format!("a list of some of {}", all.join(", ")),
         }
     }
 
@@ -164,6 +184,16 @@ impl KeyKind {
             Self::Time => super::span(text).is_some(),
             Self::Truth => matches!(text, "true" | "false"),
             Self::Words => words(text).is_some(),
+            Self::Program => words(text).is_some_and(|words| {
+                words.first().is_none_or(|program| {
+                    // A relative path would mean another file in each directory.
+                    let is_found = program.starts_with('/') || !program.contains('/');
+                    is_found && !program.trim().is_empty() && !words.iter().any(|word| word.contains('\0'))
+                })
+            }),
+            Self::Several(all) => {
+                words(text).is_some_and(|words| words.iter().all(|word| all.contains(&word.as_str())))
+            }
         };
         if good { Ok(()) } else { Err(self.expected()) }
     }
@@ -182,7 +212,9 @@ impl KeyKind {
             Self::Count => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
             Self::Money => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
             Self::Truth => Value::from(text == "true"),
-            Self::Words => Value::Array(words(text).unwrap_or_default().into_iter().collect()),
+            Self::Words | Self::Program | Self::Several(_) => {
+                Value::Array(words(text).unwrap_or_default().into_iter().collect())
+            }
         }
     }
 }
@@ -194,6 +226,7 @@ pub(super) fn words(text: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use bowline::attention::AttentionEvent;
     use bowline_engine::retry::Fallback;
     use bowline_engine::route::RouteStrategy;
 
@@ -213,6 +246,7 @@ mod tests {
     fn the_words_are_those_of_the_router() {
         assert_eq!(STRATEGIES, RouteStrategy::ALL.map(RouteStrategy::as_str));
         assert_eq!(FALLBACKS, Fallback::ALL.map(Fallback::as_str));
+        assert_eq!(ATTENTION, AttentionEvent::ALL.map(AttentionEvent::as_str));
     }
 
     #[test]

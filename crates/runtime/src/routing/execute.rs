@@ -8,6 +8,7 @@ use bowline_providers::invocation::Preview;
 use serde::de::DeserializeOwned;
 
 use crate::routing::route::{self, Explanation};
+use crate::run::attention::AlertFinder;
 use crate::run::error::Error;
 use crate::run::launch;
 use crate::run::record::Record;
@@ -58,7 +59,7 @@ impl Task {
         direct: impl FnOnce(Self) -> Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let checked = self.check_names().map_err(Box::new);
-        let task = self.captured();
+        let task = self.captured().watched_by(AlertFinder::of_task());
         let future = if task.is_routed() { routed(task) } else { direct(task) };
         async move {
             // Check on the first poll: the caller may create the future before it enters the runtime.

@@ -31,6 +31,7 @@ use wake::{DecisionSync, FilesAfter, Planning, Preparation, Replanning, WakeReas
 
 use crate::agents::installed::Succession;
 use crate::run::agent::{Agent, AgentEvent, Launch, Starting};
+use crate::run::attention::AlertWatch;
 use crate::run::callback::Callback;
 use crate::run::error::Error;
 use crate::run::failures;
@@ -40,7 +41,7 @@ use crate::run::record::Record;
 use crate::run::subscribe::EventSender;
 use crate::sessions::aside;
 use crate::sessions::budget::{Account, Share};
-use crate::sessions::control::OrderInbox;
+use crate::sessions::control::{Control, OrderInbox};
 use crate::sessions::journal::{JournalError, Writer};
 use crate::sessions::session_monitor::MonitorGuard;
 use crate::system::clock;
@@ -69,6 +70,8 @@ pub(crate) struct Drive {
     pub(crate) journal: Option<Writer>,
     pub(crate) sender: Option<EventSender>,
     pub(crate) callback: Option<Callback>,
+    /// Calls a person when the agent needs one, and the handle by which a failure of that is reported.
+    pub(crate) alerts: Option<(AlertWatch, Control)>,
     /// The caller's limit on the tool output that an event carries.
     pub(crate) excerpt_limit: Option<usize>,
     pub(crate) orders: OrderInbox,

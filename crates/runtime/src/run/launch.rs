@@ -193,6 +193,7 @@ pub(crate) async fn prepare(
     let cleanup = Arc::new(cleanup);
     // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
+    let alerts = task.alerts.take().map(|alerts| (alerts, control.clone()));
     let watched = monitored(&task, &spec, &plan, known, control);
     let channel = (watcher == Watcher::Yes).then(|| event_channel(dir, cleanup.clone(), numbering.next_seq));
     let (sender, receiver) = channel.unzip();
@@ -215,6 +216,7 @@ pub(crate) async fn prepare(
         journal,
         sender,
         callback,
+        alerts,
         excerpt_limit,
         orders,
         tree,

@@ -19,6 +19,7 @@ use bowline_providers::prices::Row;
 use tokio::sync::{oneshot, watch};
 
 use crate::run::approval::Approval;
+use crate::run::attention::AlertFinder;
 use crate::run::error::Error;
 use crate::run::launch::{self, Watcher};
 use crate::run::record::Record;
@@ -158,8 +159,13 @@ impl SessionTask {
         let cwd = cwd.unwrap_or_default();
         let (control, inbox) = control::orders();
         let prices = task.settings.prices.clone();
-        let prepared =
-            launch::prepare(task.captured(), AttemptContext::default(), control.clone(), inbox, Watcher::No);
+        let prepared = launch::prepare(
+            task.captured().watched_by(AlertFinder::of_session()),
+            AttemptContext::default(),
+            control.clone(),
+            inbox,
+            Watcher::No,
+        );
         let prepared = Box::pin(prepared).await?;
         let run = prepared.watched();
         let prices = prices.into();

@@ -240,12 +240,17 @@ impl Record {
 
     /// Returns the outcome as a word.
     pub fn outcome_word(&self) -> &'static str {
-        match self.outcome {
-            Outcome::Completed => "completed",
-            Outcome::Failed => "failed",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Truncated => "truncated",
-        }
+        word_of(self.outcome)
+    }
+}
+
+/// Returns an outcome as a word.
+pub(crate) fn word_of(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Failed => "failed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Truncated => "truncated",
     }
 }
 

@@ -15,6 +15,7 @@ use bowline_providers::prices::Row;
 
 use crate::agents::profile::Profile;
 use crate::agents::roster::Roster;
+use crate::run::attention::Attention;
 use crate::run::trust::TrustRecord;
 
 pub use error::{ConfigCause, ConfigError};
@@ -60,6 +61,8 @@ pub struct RunSettings {
     pub prices: Vec<Row>,
     /// The budgets of a request, a day and a project.
     pub budgets: BudgetLimits,
+    /// How to call a person when an agent needs one.
+    pub attention: Attention,
     /// The pins of the project in which the task works.
     pub pins: Option<TrustRecord>,
 }

@@ -24,6 +24,7 @@ use bowline_providers::invocation::{Streaming, Unrestricted};
 use bowline_providers::manifest::Manifest;
 
 use crate::agents::profile::Profile;
+use crate::run::attention::{AlertFinder, AlertWatch};
 use crate::run::callback::SharedCallback;
 use crate::run::error::Error;
 use crate::run::settings::RunSettings;
@@ -80,6 +81,8 @@ pub struct Task {
     pub(crate) journal: JournalChoice,
     pub(crate) quota: Option<u64>,
     pub(crate) callback: Option<SharedCallback>,
+    /// Calls a person when the agent needs one; set when a call begins.
+    pub(crate) alerts: Option<AlertWatch>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) excerpt_limit: Option<usize>,
     pub(crate) files: bool,
@@ -153,6 +156,7 @@ impl Task {
             journal,
             quota: None,
             callback: None,
+            alerts: None,
             notices: Vec::new(),
             excerpt_limit: None,
             files: true,
@@ -181,6 +185,12 @@ impl Task {
     /// run reads no variable: it takes them from [`Self::variables`].
     pub(crate) fn captured(mut self) -> Self {
         self.surroundings.get_or_insert_with(|| Arc::new(Surroundings::from_env()));
+        self
+    }
+
+    /// Begins to watch for events that a person should know of, if the settings want that. The variables are captured.
+    pub(crate) fn watched_by(mut self, finder: AlertFinder) -> Self {
+        self.alerts = self.settings.attention.watch(finder, self.label.as_deref(), self.variables());
         self
     }
 

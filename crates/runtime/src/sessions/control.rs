@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bowline_engine::RunCommand;
+use bowline_protocol::kinds::Notice;
 use bowline_protocol::{Millis, OrderRefused, Receipt, SessionOrder, SessionSnapshot, WhenBusy};
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,6 +19,8 @@ pub(crate) enum RunOrder {
     Order(Box<AnsweredOrder>),
     /// A request for the snapshot of a live session.
     Snapshot(oneshot::Sender<SessionSnapshot>),
+    /// A notice about our own machinery.
+    Remark(Notice),
 }
 
 impl RunOrder {
@@ -28,8 +31,8 @@ impl RunOrder {
             Self::Order(order) => {
                 matches!(order.what, SessionOrder::Stop | SessionOrder::Kill | SessionOrder::Interrupt)
             }
-            // From the session monitor, not from the caller.
-            Self::Overdue(_) | Self::Snapshot(_) => false,
+            // From the session monitor and our own machinery, not from the caller.
+            Self::Overdue(_) | Self::Snapshot(_) | Self::Remark(_) => false,
         }
     }
 }

@@ -71,6 +71,11 @@ impl Surroundings {
         state.map(|state| state.join("bowline"))
     }
 
+    /// Returns all variables.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        self.env.iter().map(|(name, value)| (name.clone(), value.clone()))
+    }
+
     /// Returns the variables that are text. One that is not is none that any program's list names.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         self.env

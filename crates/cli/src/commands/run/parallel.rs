@@ -23,8 +23,10 @@ use super::progress::ParallelProgress;
 use super::{ResolvedRequest, closed_output, detail, render_options};
 use crate::args::request::RequestArgs;
 use crate::args::run::RunArgs;
+use crate::commands::attention::settle;
 use crate::error::{CommandError, Fault};
 use crate::human::{DetailLevel, RenderedAnswer, Screen, TICK};
+use crate::output::notices::TerminalNotices;
 use crate::output::sink::{OutputFormat, Sink};
 use crate::signals::{ProcessSignals, SignalAction, StopSignal};
 use crate::ui::Stdout;
@@ -69,7 +71,9 @@ pub(super) fn run(
             check_installed(named, &resolved.args, &resolved.config).await?;
         }
         let display = ParallelDisplay::new(args, resolved, format, stdout);
-        follow_all(tasks, display, signals).await
+        let ended = follow_all(tasks, display, signals).await;
+        settle(&resolved.config.attention).await;
+        ended
     })
 }
 
@@ -196,7 +200,8 @@ impl<'a> ParallelDisplay<'a> {
         options.screen = Screen::PIPES;
         let format = if self.prints_answers() { OutputFormat::Human } else { self.format };
         let name = named.name().to_owned();
-        let sink = Sink::of_several(format, options, &name, self.progress.ui());
+        let mut sink = Sink::of_several(format, options, &name, self.progress.ui());
+        sink.notify(TerminalNotices::of_task(&self.resolved.config.attention));
         self.sinks.push((name, sink));
     }
 

@@ -13,6 +13,7 @@ impl ActiveRun {
         let input = match order {
             RunOrder::Command(command) => RunInput::Command(command),
             RunOrder::Overdue(limit) => RunInput::Overdue(limit),
+            RunOrder::Remark(notice) => RunInput::Remark(notice),
             RunOrder::Order(order) => {
                 let AnsweredOrder { what, images, answer } = *order;
                 self.pending.last_order += 1;

@@ -42,6 +42,9 @@ impl ActiveRun {
                 callback(event);
             }
         }
+        if let Some((alerts, control)) = &self.drive.alerts {
+            alerts.batch(&events, control);
+        }
         if let Some(last) = events.last() {
             self.drive.head.send_replace(last.seq);
         }

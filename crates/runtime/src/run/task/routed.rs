@@ -251,6 +251,7 @@ impl Task {
             agent_args: self.agent_args.clone(),
             journal: self.journal.clone(),
             callback: None,
+            alerts: self.alerts.clone(),
             route: RouteOptions::default(),
             defaults: self.defaults.clone(),
             settings: self.settings.clone(),
