@@ -18,6 +18,7 @@
 //! and spawning (preparing). That has a short limit of its own, and counts against the total limit. A run cancelled in this
 //! phase has spawned nothing.
 
+mod child_starts;
 mod decisions;
 mod end;
 mod host;

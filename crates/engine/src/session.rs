@@ -306,6 +306,12 @@ impl Session {
                 Ok(Some(Receipt::Done))
             }
             SessionOrder::Compact => self.compact(order, now, step),
+            SessionOrder::Start { child } if live.has_process() => {
+                run.ask_to_start(order, &child, now, step).map(|()| None)
+            }
+            SessionOrder::Start { .. } => {
+                Err(OrderRefused::Forbidden { reason: "the agent has no process that could ask".to_owned() })
+            }
             SessionOrder::Stop => {
                 self.stop(RunCommand::Cancel, now, step);
                 Ok(Some(Receipt::Done))

@@ -59,6 +59,17 @@ impl SocketPeer {
         None
     }
 
+    /// Returns whether the peer descends from a process, now. `false` if that cannot be known.
+    pub fn is_below(&self, pid: u32) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.process.is_below(pid.cast_signed());
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = pid;
+            false
+        }
+    }
+
     /// Finds out whether the peer belongs to an agent, now. Reads a few files in `/proc`.
     ///
     /// The process that connected must still exist: an agent could hand its socket on, exit, and wait until the kernel gives its
@@ -68,6 +79,17 @@ impl SocketPeer {
         return self.process.origin();
         #[cfg(not(target_os = "linux"))]
         ProcessOrigin::Unknown { reason: "this system does not show the parents of a process".to_owned() }
+    }
+}
+
+/// Returns the host of the keeper that a process descends from: the runner of the agent that started it.
+pub fn runner_above(pid: u32) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    return system::runner_above(pid.cast_signed());
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
     }
 }
 

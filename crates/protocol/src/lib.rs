@@ -31,8 +31,8 @@ pub use json::{Excerpt, Json};
 pub use kind::{Kind, Subject, UnknownKind};
 pub use line::{EventWriter, plain_json_prefix};
 pub use order::{
-    AckGap, ApprovalVerdict, LastTurn, OrderRefused, QueuedPrompt, Receipt, SessionOrder, SessionSnapshot,
-    WhenBusy,
+    AckGap, ApprovalVerdict, ChildRequest, LastTurn, OrderRefused, QueuedPrompt, Receipt, SessionOrder,
+    SessionSnapshot, WhenBusy,
 };
 pub use remedy::{FieldValue, NotAField, Remedy, RequestField};
 pub use request::{

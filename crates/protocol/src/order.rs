@@ -3,6 +3,7 @@
 //! Every program that directs a session uses these types: the library, the control socket, and later the daemon. An order is always
 //! answered, with a [`Receipt`] or an [`OrderRefused`]. Facts that are known only later are events of the session.
 
+mod child;
 mod read;
 
 use std::fmt;
@@ -13,6 +14,8 @@ use crate::kinds::{
     ApprovalAsked, ControlMode, OptionState, Outcome, PromptQueue, QuestionAsked, SessionState,
 };
 use crate::{ApprovalId, Attachment, Json, NativeSessionId, PromptId, QuestionId, SessionId};
+
+pub use child::ChildRequest;
 
 /// An order to a live session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,6 +79,11 @@ pub enum SessionOrder {
     },
     /// Compact the agent's context.
     Compact,
+    /// Start another session, which outlives this one. A process of the agent may give this order; a person decides.
+    Start {
+        /// The session to start.
+        child: ChildRequest,
+    },
     /// End the agent and the stint. The session can be resumed.
     Stop,
     /// Kill the agent at once and end the stint.
@@ -148,6 +156,11 @@ pub enum Receipt {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         held: bool,
     },
+    /// A session was started.
+    SessionStarted {
+        /// The new session.
+        session: SessionId,
+    },
     /// The order was carried out.
     Done,
 }
@@ -208,6 +221,14 @@ pub enum OrderRefused {
     },
     /// The session is being stopped, or is over.
     Stopping,
+    /// A person, or a rule, denied it.
+    Denied {
+        /// The side that decided.
+        by: String,
+        /// The reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
     /// The caller may only watch: its process belongs to an agent.
     Forbidden {
         /// The reason.
@@ -255,6 +276,8 @@ impl fmt::Display for OrderRefused {
             Self::Unsupported { reason } => write!(f, "not possible: {reason}"),
             Self::QueueFull { limit } => write!(f, "the queue is full: it has {limit} prompts"),
             Self::Stopping => f.write_str("the session is being stopped, or is over"),
+            Self::Denied { by, message: None } => write!(f, "denied by {by}"),
+            Self::Denied { by, message: Some(message) } => write!(f, "denied by {by}: {message}"),
             Self::Forbidden { reason } => write!(f, "not permitted: {reason}"),
         }
     }

@@ -76,10 +76,10 @@ pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::RuntimeGap;
 pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
-    AckGap, ApprovalVerdict, Attachment, Capabilities, Category, Code, Event, Excerpt, Exit, Failure, Json,
-    Kind, LastTurn, McpServer, Message, Millis, NativeSessionId, OrderRefused, PermissionMode, PolicySpec,
-    QueuedPrompt, RawFile, RawSpan, Receipt, Request, Resume, Risk, Role, Sampling, SessionId, SessionOrder,
-    SessionSnapshot, Timestamp, ToolId, Usage, UsageSource, WhenBusy, kinds,
+    AckGap, ApprovalVerdict, Attachment, Capabilities, Category, ChildRequest, Code, Event, Excerpt, Exit,
+    Failure, Json, Kind, LastTurn, McpServer, Message, Millis, NativeSessionId, OrderRefused, PermissionMode,
+    PolicySpec, QueuedPrompt, RawFile, RawSpan, Receipt, Request, Resume, Risk, Role, Sampling, SessionId,
+    SessionOrder, SessionSnapshot, Timestamp, ToolId, Usage, UsageSource, WhenBusy, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
@@ -95,7 +95,9 @@ pub use routing::route;
 pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
-pub use run::live::{AttachedSession, IDLE, LiveSession, SessionTask, attach, attach_in, resume, session};
+pub use run::live::{
+    AttachedSession, IDLE, LiveSession, SessionTask, StartChild, attach, attach_in, resume, session,
+};
 pub use run::record::{Attempt, Record, RecordWarning};
 pub use run::task::{Task, task};
 #[cfg(feature = "testing")]
@@ -113,7 +115,9 @@ pub use system::suggest::closest_name;
 
 /// Runners of live sessions that outlive the command which starts them.
 pub mod runner {
-    pub use crate::sessions::detached::{DetachedReport, DetachedStreams, inside_an_agent, start_runner};
+    pub use crate::sessions::detached::{
+        DetachedReport, DetachedStreams, inside_an_agent, runner_above, start_runner,
+    };
 }
 
 /// The control socket of a live session, for another process than its runner.

@@ -120,6 +120,7 @@ pub(crate) fn in_words(receipt: &Receipt) -> String {
             let until = if *held { "; a person leads, so it waits for the release" } else { "" };
             format!("queued {place} (prompt {prompt}){until}")
         }
+        Receipt::SessionStarted { session } => format!("started {session}"),
         Receipt::Done => "done".to_owned(),
     }
 }

@@ -1,15 +1,19 @@
 //! `bowline start`: a live session in a runner that outlives this command. The runner is this program again, with the same arguments.
 
+mod children;
+mod inside;
 mod task_file;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use bowline::attention::Attention;
 use bowline::journal::Home;
-use bowline::{LiveSession, SessionTask};
+use bowline::{LiveSession, SessionId, SessionTask};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
+use self::children::{ChildRunners, ChildSpec};
 use super::attention::settle;
 use super::run::{RequestTarget, ResolvedRequest, piped, prompt};
 use crate::args::live::StartArgs;
@@ -27,6 +31,9 @@ struct RunnerSpec {
     prompt: Option<String>,
     /// The title of the task, which is the name of a session without one.
     title: Option<String>,
+    /// Set if an agent asked for the session. The arguments are then those of its runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    child: Option<ChildSpec>,
 }
 
 /// The report of the runner: the session that listens, or why there is none.
@@ -40,10 +47,7 @@ enum RunnerReport {
 /// Starts a session, and returns when its runner listens.
 pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     if let Some(reason) = bowline::runner::inside_an_agent() {
-        let message = "an agent cannot start sessions";
-        return Err(CommandError::new(Fault::NotAllowed, message)
-            .hint(format!("this process belongs to an agent: {reason}"))
-            .hint("start the session from your own terminal"));
+        return inside::ask(args, &reason, stdout);
     }
     if let Some(flag) = args.request.run_only().first() {
         let message = format!("a session cannot be started with `{flag}`");
@@ -57,15 +61,12 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         Some(task) => (Some(task.prompt), Some(task.title)),
         None => (text(args)?, None),
     };
-    let spec = RunnerSpec { args: own_args()?, prompt, title };
+    let spec = RunnerSpec { args: own_args()?, prompt, title, child: None };
     let spec = serde_json::to_vec(&spec).map_err(internal("could not describe the session"))?;
-    let log = Home::from_env()
-        .ok()
-        .map(|home| home.path().join("runner.log"))
-        .filter(|log| log.parent().is_some_and(std::path::Path::is_dir));
     let runtime = async_runtime::start()?;
     let report = runtime.block_on(async {
-        let started = bowline::runner::start_runner([OsString::from("session-runner")], spec, log).await;
+        let started =
+            bowline::runner::start_runner([OsString::from("session-runner")], spec, runner_log()).await;
         let mut runner = started.map_err(internal("could not start the runner of the session"))?;
         runner.report().await.map_err(internal("could not read the runner's report"))
     })?;
@@ -88,6 +89,12 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         None => Err(CommandError::new(Fault::Internal, "the runner of the session ended before it listened")
             .hint("BOWLINE_LOG=debug writes a log to `runner.log` in the data directory")),
     }
+}
+
+/// Returns the file for the messages of runners.
+fn runner_log() -> Option<PathBuf> {
+    let home = Home::from_env().ok()?;
+    home.path().is_dir().then(|| home.path().join("runner.log"))
 }
 
 /// Returns the first prompt: the argument, standard input, or none.
@@ -170,7 +177,12 @@ fn prepare(spec: &[u8]) -> Result<(StartArgs, RunnerSpec), CommandError> {
         .map_err(internal("the runner of a session is started by `bowline start`"))?;
     let args = std::iter::once("bowline".to_owned()).chain(spec.args.iter().cloned());
     match Args::try_parse_from(args) {
-        Ok(Args { command: Some(Command::Start(args)) }) => Ok((*args, spec)),
+        Ok(Args { command: Some(Command::Start(mut args)) }) => {
+            if let Some(child) = &spec.child {
+                child.apply(&mut args);
+            }
+            Ok((*args, spec))
+        }
         Ok(_) | Err(_) => {
             Err(CommandError::new(Fault::Internal, "the runner got other arguments than `start`"))
         }
@@ -178,11 +190,8 @@ fn prepare(spec: &[u8]) -> Result<(StartArgs, RunnerSpec), CommandError> {
 }
 
 /// Opens the session and its socket.
-async fn open(
-    args: &StartArgs,
-    spec: RunnerSpec,
-) -> Result<(LiveSession, std::path::PathBuf, Attention), CommandError> {
-    let RunnerSpec { prompt, title, .. } = spec;
+async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<(LiveSession, PathBuf, Attention), CommandError> {
+    let RunnerSpec { args: own_args, prompt, title, child } = spec;
     let mut request = args.request.clone();
     // A title may be longer than a name.
     let title = title.map(|title| title[..title.floor_char_boundary(bowline::NAME_LIMIT)].to_owned());
@@ -213,6 +222,10 @@ async fn open(
         Some(TimeLimit::Of(deadline)) => task.approval_deadline(deadline),
         Some(TimeLimit::None) | None => task,
     };
+    let task = match &child {
+        Some(child) => task.parent(SessionId::from(child.parent.as_str())),
+        None => task,
+    };
     let session = SessionTask::of(task);
     let session = match args.idle {
         Some(TimeLimit::Of(idle)) => session.idle(Some(idle)),
@@ -220,7 +233,16 @@ async fn open(
         None => session,
     };
     let session = session.open().await.map_err(CommandError::from)?;
-    let socket = session.serve().map_err(CommandError::from)?;
+    let cwd = resolved.args.cwd.clone().map_or_else(std::env::current_dir, std::path::absolute);
+    let starter = ChildRunners {
+        session: session.id().clone(),
+        args: own_args,
+        provider: named.name().to_owned(),
+        cwd: cwd.map_err(internal("could not find the directory of the session"))?,
+        depth: child.map_or(0, |child| child.depth),
+        contained: resolved.args.docker.is_some(),
+    };
+    let socket = session.serve_with(starter).map_err(CommandError::from)?;
     Ok((session, socket, resolved.config.attention.clone()))
 }
 

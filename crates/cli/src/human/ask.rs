@@ -195,6 +195,7 @@ impl OpenRequest {
             | SessionOrder::Interrupt
             | SessionOrder::SetOption { .. }
             | SessionOrder::SetControl { .. }
+            | SessionOrder::Start { .. }
             | SessionOrder::Compact
             | SessionOrder::Stop
             | SessionOrder::Kill => false,
@@ -407,6 +408,7 @@ impl AskPanel {
             | OrderRefused::Ambiguous { .. }
             | OrderRefused::Unsupported { .. }
             | OrderRefused::QueueFull { .. }
+            | OrderRefused::Denied { .. }
             | OrderRefused::Forbidden { .. } => {
                 self.ask_anew();
                 Some(why.to_string())

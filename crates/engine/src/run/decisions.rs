@@ -21,7 +21,9 @@ use bowline_protocol::{
 };
 use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest, Sent};
 
+use super::child_starts::ChildStart;
 use super::host::HostWorkId;
+use super::request_ids::START_PREFIX;
 use super::values::{Approver, SyncId};
 use super::{Now, Run, RunAction, RunPhase, RunStep};
 use crate::approvals::{RealPlace, decide_by_mode, depends_on_links, is_offered, is_open_to_a_person};
@@ -54,6 +56,8 @@ pub(super) struct Approvals {
 struct WaitingRequest {
     request: DecisionRequest,
     until: Option<Millis>,
+    /// The order that the decision answers, if no dialect sends it.
+    start: Option<ChildStart>,
 }
 
 /// A decision that waits for the sync of its event.
@@ -62,6 +66,8 @@ struct HeldDecision {
     sync: SyncId,
     approval: ApprovalId,
     answer: ApprovalAnswer,
+    by: Decider,
+    start: Option<ChildStart>,
 }
 
 impl Approvals {
@@ -69,6 +75,21 @@ impl Approvals {
         if self.open.len() < OPEN_AT_MOST {
             self.open.push(approval.clone());
         }
+    }
+
+    /// Leaves a request to a person.
+    pub(super) fn wait(
+        &mut self,
+        request: DecisionRequest,
+        until: Option<Millis>,
+        start: Option<ChildStart>,
+    ) {
+        self.waiting.push(WaitingRequest { request, until, start });
+    }
+
+    /// Returns how many requests to start a session wait for a person.
+    pub(super) fn waiting_starts(&self) -> usize {
+        self.waiting.iter().filter(|waiting| waiting.start.is_some()).count()
     }
 
     /// Handles that an approval is decided.
@@ -184,7 +205,7 @@ impl Run {
             && is_open_to_a_person(mode)
         {
             let until = deadline.map(|deadline| now.up.plus(deadline));
-            return self.approvals.waiting.push(WaitingRequest { request, until });
+            return self.approvals.wait(request, until, None);
         }
         if let Some(text) = decision.notice {
             let notice = Notice { level: Level::Warn, text: text.to_owned(), code: None };
@@ -261,10 +282,13 @@ impl Run {
         now: Now,
         step: &mut RunStep,
     ) {
+        // Before the event, which takes the request from those that wait.
+        let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == approval);
+        let start = waiting.and_then(|waiting| waiting.start);
         self.emit_decision(&approval, &answer, by, rule, now, step);
         self.syncs.0 += 1;
         let sync = self.syncs;
-        self.approvals.held.push_back(HeldDecision { sync, approval, answer });
+        self.approvals.held.push_back(HeldDecision { sync, approval, answer, by, start });
         // A later sync covers the earlier ones of the same step.
         step.actions.retain(|action| !matches!(action, RunAction::Sync(_)));
         step.actions.push(RunAction::Sync(sync));
@@ -298,6 +322,11 @@ impl Run {
             return;
         }
         while let Some(held) = self.approvals.held.pop_front_if(|held| held.sync <= sync) {
+            if let Some(start) = held.start {
+                let answer = self.start_decided(start, &held.answer, held.by);
+                step.actions.push(RunAction::Answer(start.order, answer));
+                continue;
+            }
             let sent = match self.ids.native_approval(&held.approval) {
                 Some(native) => {
                     let sent = self.decoder.decide(&native, &held.answer, &self.moment, &mut self.drafts);
@@ -319,12 +348,20 @@ impl Run {
 
     /// Decides what the process left open. It can no longer act on it.
     pub(super) fn withdraw_approvals(&mut self, now: Now, step: &mut RunStep) {
+        // Before the events, which take the requests from those that wait.
+        let waiting = self.approvals.waiting.iter().filter_map(|waiting| waiting.start);
+        let held = self.approvals.held.iter().filter_map(|held| held.start);
+        let starts: Vec<ChildStart> = waiting.chain(held).collect();
         for approval in std::mem::take(&mut self.approvals.open) {
             self.emit_decision(&approval, &ApprovalAnswer::DENY, Decider::Withdrawn, None, now, step);
         }
+        // The process that asked is gone: no session is started, also if that was allowed.
         self.approvals.waiting.clear();
         self.approvals.resolving.clear();
         self.approvals.held.clear();
+        for start in starts {
+            step.actions.push(RunAction::Answer(start.order, Err(OrderRefused::Stopping)));
+        }
         self.update_state(now, step);
     }
 
@@ -359,7 +396,8 @@ impl Run {
             let code = Some("reason_not_sent".to_owned());
             self.emit(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);
         }
-        let enforced_by = EnforcedBy::Agent;
+        let is_ours = approval.as_str().starts_with(START_PREFIX) && !approval.as_str().contains('@');
+        let enforced_by = if is_ours { EnforcedBy::Policy } else { EnforcedBy::Agent };
         let decided =
             ApprovalDecided { id: approval.clone(), decision, by, rule, reason, changed_input, enforced_by };
         self.emit(Kind::ApprovalDecided(decided), now, step);
@@ -381,7 +419,7 @@ pub(super) fn only<'a, T: std::fmt::Display + 'a>(
 }
 
 /// Returns who decided, for the person who was second.
-fn decider_name(by: Decider) -> &'static str {
+pub(super) fn decider_name(by: Decider) -> &'static str {
     match by {
         Decider::Human => "a person",
         Decider::Policy => "the permission mode",

@@ -33,6 +33,7 @@ impl Run {
             | SessionOrder::Dequeue { .. }
             | SessionOrder::SetOption { .. }
             | SessionOrder::SetControl { .. }
+            | SessionOrder::Start { .. }
             | SessionOrder::Compact => Err(OrderRefused::Unsupported {
                 reason: "a run of one prompt takes no further prompts and options".to_owned(),
             }),

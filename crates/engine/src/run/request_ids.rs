@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 
 use bowline_protocol::{ApprovalId, Kind, QuestionId};
 
+/// The beginning of the ids of approvals that Bowline itself asks for. No request of an agent has such an id: an agent must not get a
+/// decision that a person makes on another request.
+pub(super) const START_PREFIX: &str = "start-";
+
 /// The mark between the agent's id and the numbers.
 const MARK: char = '@';
 
@@ -97,7 +101,8 @@ impl IdBook {
 
     /// Returns the id of the first request that uses an id of the agent. All ids of the first process stay, but those that look marked.
     fn first(&self, native: &str) -> String {
-        if self.before == 0 && !native.contains(MARK) {
+        // `START_PREFIX` never has a mark behind its number.
+        if self.before == 0 && !native.contains(MARK) && !native.starts_with(START_PREFIX) {
             return native.to_owned();
         }
         format!("{native}{MARK}{}", self.before)
@@ -134,7 +139,7 @@ mod tests {
         for before in [0, 57, 58] {
             let mut book = book(before);
             // The last ones look like ids of ours.
-            for native in ["0", "r@1", "", "0@57", "0@57.2", "0@0.2", "0@58"] {
+            for native in ["0", "r@1", "", "0@57", "0@57.2", "0@0.2", "0@58", "start-7", "start-7@0"] {
                 for _ in 0..3 {
                     let ours = book.asked(native);
                     assert!(seen.insert(ours.clone()), "{ours} was used before");
@@ -143,6 +148,8 @@ mod tests {
             }
         }
         assert!(seen.contains("0") && seen.contains("0@57"), "{seen:?}");
+        let is_ours = |id: &&String| id.starts_with(START_PREFIX) && !id.contains(MARK);
+        assert_eq!(seen.iter().find(is_ours), None, "an id of Bowline's own approvals");
     }
 
     #[test]

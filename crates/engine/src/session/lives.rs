@@ -236,6 +236,10 @@ impl Session {
         let is_paused = live.control == ControlMode::HumanLed;
         let since =
             self.run.idle_since().filter(|_| matches!(live.stage, SessionStage::Living) && !is_paused)?;
+        // A request to start a session may wait for a person while no turn runs.
+        if self.run.waiting_approvals().next().is_some() {
+            return None;
+        }
         // A process that cannot be resumed would take its conversation with it.
         live.view.native()?;
         Some(since.plus(live.idle?))

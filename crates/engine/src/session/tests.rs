@@ -5,6 +5,7 @@ mod interrupts;
 mod options;
 mod prompts;
 mod random;
+mod starts;
 mod steers;
 
 use bowline_protocol::{SessionOrder, WhenBusy};

@@ -89,6 +89,14 @@ impl PeerProcess {
         if self.has_ended() { unknown("the process that connected has ended") } else { found }
     }
 
+    /// Returns whether the process descends from another one.
+    pub(crate) fn is_below(&self, ancestor: i32) -> bool {
+        let walk = stable_walk(self.pid);
+        // After the walk, as in `origin`.
+        !self.has_ended()
+            && walk.is_some_and(|walk| walk.iter().skip(1).any(|step| step.process.pid == ancestor))
+    }
+
     fn has_ended(&self) -> bool {
         let Some(handle) = &self.handle else { return true };
         // A pidfd becomes readable when its process ends (pidfd_open(2)).
@@ -123,6 +131,24 @@ pub(crate) fn origin(pid: i32) -> ProcessOrigin {
         gap = "the processes above it keep changing".to_owned();
     }
     ProcessOrigin::Unknown { reason: gap }
+}
+
+/// Returns the process that started the nearest keeper above a process.
+pub(crate) fn runner_above(pid: i32) -> Option<u32> {
+    let walk = stable_walk(pid)?;
+    let keeper = walk.iter().find(|step| step.is_keeper)?;
+    u32::try_from(keeper.process.parent).ok().filter(|parent| *parent > 1)
+}
+
+/// Returns the parents of a process, if two walks find the same.
+fn stable_walk(pid: i32) -> Option<Vec<WalkStep>> {
+    if pid <= 0 {
+        return None;
+    }
+    (0..WALKS).find_map(|_| {
+        let first = parents(pid).ok()?;
+        (parents(pid).as_ref() == Ok(&first)).then_some(first)
+    })
 }
 
 /// One process of a walk. Two are equal if they are the same process with the same parent.
@@ -271,5 +297,19 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(found, ProcessOrigin::Agent { .. }), "{found:?}");
+    }
+
+    #[test]
+    fn a_process_is_below_its_parents_only() {
+        let own = std::process::id().cast_signed();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let (_, peer) = peer(ours.as_fd()).unwrap();
+        let parent = parents(own).unwrap()[0].process.parent;
+        assert_eq!(peer.is_below(parent), parent > 0);
+        assert!(!peer.is_below(own), "a process is not below itself");
+        assert!(!peer.is_below(1 << 30));
+        let ended = PeerProcess { pid: own, handle: None };
+        assert!(!ended.is_below(parent));
+        assert!(!PeerProcess { pid: 0, handle: None }.is_below(1));
     }
 }

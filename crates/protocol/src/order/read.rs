@@ -37,6 +37,7 @@ impl<'de> Deserialize<'de> for SessionOrder {
             }
             "set_control" => Self::SetControl { mode: fields.required("mode")? },
             "compact" => Self::Compact,
+            "start" => Self::Start { child: fields.required("child")? },
             "stop" => Self::Stop,
             "kill" => Self::Kill,
             unknown => return Err(D::Error::unknown_variant(unknown, ORDERS)),
@@ -56,6 +57,7 @@ const ORDERS: &[&str] = &[
     "set_option",
     "set_control",
     "compact",
+    "start",
     "stop",
     "kill",
 ];
@@ -136,7 +138,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 mod tests {
     use super::*;
     use crate::kinds::ControlMode;
-    use crate::{ApprovalId, PromptId, QuestionId, WhenBusy};
+    use crate::{ApprovalId, ChildRequest, PermissionMode, PromptId, QuestionId, WhenBusy};
 
     #[test]
     fn every_order_is_read_as_it_was_written() {
@@ -160,6 +162,16 @@ mod tests {
             SessionOrder::SetOption { option: "model".to_owned(), value: "m".to_owned() },
             SessionOrder::SetControl { mode: ControlMode::HumanLed },
             SessionOrder::Compact,
+            SessionOrder::Start {
+                child: ChildRequest {
+                    provider: "alpha".to_owned(),
+                    prompt: "Go".to_owned(),
+                    model: Some("m".to_owned()),
+                    effort: None,
+                    permission: Some(PermissionMode::Edit),
+                    name: Some("helper".to_owned()),
+                },
+            },
             SessionOrder::Stop,
             SessionOrder::Kill,
         ];
@@ -180,6 +192,7 @@ mod tests {
         check(r#"{"order":"prompt"}"#, "missing field `text`");
         check(r#"{"order":"prompt","text":1}"#, "`text`: invalid type");
         check(r#"{"order":"dance"}"#, "unknown variant `dance`");
+        check(r#"{"order":"start","child":{"provider":"a","prompt":"b","cwd":"/"}}"#, "unknown field `cwd`");
         check(r#"{"text":"a"}"#, "missing field `order`");
         check(r#"{"order":"decide","verdict":{"decision":"allow_for_session","x":2}}"#, "has no field `x`");
         check(r#"{"order":"decide","verdict":{"decision":"maybe"}}"#, "unknown variant `maybe`");

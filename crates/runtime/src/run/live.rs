@@ -3,12 +3,13 @@
 //! [`session`] and [`resume`] build one, [`LiveSession`] is the handle. Events are read from the journal, by any number of readers with a cursor
 //! each ([`EventWatch`]); orders go through the cloneable [`Control`].
 
+mod children;
 mod resumed;
 mod serve;
 
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline_process::check_runtime;
@@ -17,6 +18,7 @@ use bowline_protocol::{
 };
 use bowline_providers::prices::Row;
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
 use crate::run::approval::Approval;
 use crate::run::attention::AlertFinder;
@@ -28,6 +30,7 @@ use crate::run::turn_record::TurnRecord;
 use crate::run::watch::{EventWatch, WatchedRun, WatchedRuns};
 use crate::sessions::control::{self, Control};
 use crate::sessions::journal::Home;
+pub use children::StartChild;
 pub use resumed::resume;
 pub use serve::{AttachedSession, attach, attach_in};
 
@@ -174,7 +177,7 @@ impl SessionTask {
             // The caller may have dropped the handle.
             let _ = told.send(prepared.drive_to_the_end().await);
         });
-        Ok(LiveSession { run, control, cwd, prices, done, detached: false })
+        Ok(LiveSession { run, control, cwd, prices, done, service: Mutex::default(), detached: false })
     }
 }
 
@@ -197,6 +200,8 @@ pub struct LiveSession {
     /// The user's own prices.
     prices: Arc<[Row]>,
     done: oneshot::Receiver<Result<Record, Error>>,
+    /// Serves the control socket, if it is served.
+    service: Mutex<Option<JoinHandle<()>>>,
     detached: bool,
 }
 
@@ -301,7 +306,16 @@ impl LiveSession {
     /// Waits for the end of the session, and returns the record of the stint.
     pub async fn over(mut self) -> Result<Record, Error> {
         self.detached = true;
-        (&mut self.done).await.unwrap_or(Err(Error::Lost))
+        let record = (&mut self.done).await.unwrap_or(Err(Error::Lost));
+        // Otherwise a runner that ends at once would leave its socket behind, and its clients without their last lines. Clients that
+        // do not read delay this by at most a second.
+        let service = self.service.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(service) = service
+            && let Err(error) = service.await
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the control socket ended early");
+        }
+        record
     }
 
     /// Ends the agent and the stint, and waits until every process is gone.

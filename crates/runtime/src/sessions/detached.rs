@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bowline_process::SpawnError;
-use bowline_process::ancestry::{ProcessOrigin, origin_of};
+use bowline_process::ancestry::{self, ProcessOrigin, origin_of};
 use bowline_process::detach::{DetachedCommand, DetachedProcess, detach};
 pub use bowline_process::detach::{DetachedReport, DetachedStreams};
 
@@ -24,6 +24,11 @@ pub async fn start_runner(
     let program = program.unwrap_or_else(|| PathBuf::from("bowline"));
     let (args, env) = (args.into_iter().collect(), std::env::vars_os().collect());
     detach(DetachedCommand { program, args, env, spec, log }).await
+}
+
+/// Returns the process that runs the agent to which this process belongs.
+pub fn runner_above() -> Option<u32> {
+    ancestry::runner_above(std::process::id())
 }
 
 /// Returns why this process counts as a part of an agent; `None` if it does not. An agent must not start sessions or decide its own

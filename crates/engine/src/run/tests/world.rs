@@ -263,6 +263,7 @@ fn answer(result: &Result<Receipt, OrderRefused>) -> String {
         Ok(Receipt::Steered { turn, .. }) => format!("steered:{turn}"),
         Ok(Receipt::Queued { ahead, held: true, .. }) => format!("held:{ahead}"),
         Ok(Receipt::Queued { ahead, held: false, .. }) => format!("queued:{ahead}"),
+        Ok(Receipt::SessionStarted { .. }) => "session started".to_owned(),
         Ok(Receipt::Done) => "done".to_owned(),
         Err(refused) => format!("refused: {refused}"),
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{ControlMode, Outcome, PromptRemoval, SessionState};
-use bowline_protocol::{ApprovalVerdict, Event, Exit, Kind, Millis, SessionOrder, WhenBusy};
+use bowline_protocol::{ApprovalVerdict, ChildRequest, Event, Exit, Kind, Millis, SessionOrder, WhenBusy};
 
 use super::steers::STEERABLE;
 use super::*;
@@ -64,6 +64,16 @@ impl Caller {
                 let modes = [ControlMode::AgentLed, ControlMode::HumanLed, ControlMode::Delegated];
                 SessionOrder::SetControl { mode: modes[dice.roll(3) as usize] }
             }
+            9 if dice.roll(2) == 0 => SessionOrder::Start {
+                child: ChildRequest {
+                    provider: "alpha".to_owned(),
+                    prompt: "go".to_owned(),
+                    model: None,
+                    effort: None,
+                    permission: None,
+                    name: None,
+                },
+            },
             9 => SessionOrder::SetOption { option: "model".to_owned(), value: "m".to_owned() },
             10 if dice.roll(8) == 0 => SessionOrder::Stop,
             10 => SessionOrder::Compact,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bowline_protocol::{
     Attachment, Event, OrderRefused, PromptId, Receipt, SessionId, SessionOrder, SessionSnapshot, WhenBusy,
@@ -11,6 +11,7 @@ use bowline_providers::invocation::is_image;
 use tokio::sync::{mpsc, watch};
 
 use super::LiveSession;
+use super::children::{ChildStarts, NoChildren, StartChild};
 use crate::run::approval::Approval;
 use crate::run::error::Error;
 use crate::run::turn_record::TurnRecord;
@@ -41,6 +42,15 @@ impl LiveSession {
     ///
     /// The socket could not be made.
     pub fn serve(&self) -> Result<PathBuf, Error> {
+        self.serve_with(NoChildren)
+    }
+
+    /// The same, for a program that can start further sessions: a process of the agent may ask for one, and a person decides.
+    ///
+    /// # Errors
+    ///
+    /// The socket could not be made.
+    pub fn serve_with(&self, starter: impl StartChild) -> Result<PathBuf, Error> {
         let guarantee = host::supervisor()?.guarantee();
         let home = self.home();
         let places = SocketPlaces::of(&Surroundings::from_env());
@@ -53,11 +63,13 @@ impl LiveSession {
             head: self.head(),
             judge: Arc::new(TreeJudge { guarantee }),
         };
-        tokio::spawn(serve(socket, served));
+        let service = tokio::spawn(serve(socket, served));
+        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
         let (control, cwd) = (self.control.clone(), self.cwd.clone());
+        let children = ChildStarts::by(starter);
         tokio::spawn(async move {
             while let Some(request) = inbox.recv().await {
-                pass_on(request, &control, &cwd).await;
+                pass_on(request, &control, &cwd, &children).await;
             }
         });
         Ok(path)
@@ -71,9 +83,24 @@ impl LiveSession {
 }
 
 /// Passes a request of a client on to the session, with its sender and the contents of images.
-async fn pass_on(request: SessionRequest, control: &Control, cwd: &Path) {
+async fn pass_on<S: StartChild>(
+    request: SessionRequest,
+    control: &Control,
+    cwd: &Path,
+    children: &Arc<ChildStarts<S>>,
+) {
     match request {
         SessionRequest::Snapshot(SnapshotRequest { reply }) => control.send(RunOrder::Snapshot(reply)),
+        SessionRequest::Order(IncomingOrder {
+            order: SessionOrder::Start { child }, reply: answer, ..
+        }) => {
+            let (control, children) = (control.clone(), children.clone());
+            // A person may take hours to decide, and other orders must not wait for that.
+            tokio::spawn(async move {
+                // The client may be gone.
+                let _ = answer.send(children.start(child, control).await);
+            });
+        }
         SessionRequest::Order(IncomingOrder { mut order, from, reply: answer }) => {
             let mut images = BTreeMap::new();
             if let SessionOrder::Prompt { attachments, from: sender, .. } = &mut order {

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bowline_process::ancestry::SocketPeer;
-use bowline_protocol::OrderRefused;
+use bowline_protocol::{OrderRefused, SessionOrder};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -46,9 +46,15 @@ pub(super) struct ClientConnection<J> {
 /// A message from the reader to the writer.
 #[derive(Debug)]
 enum Outgoing {
-    Line(ServerLine),
+    Line(Box<ServerLine>),
     /// The client wants to know about new events from now on.
     Watch,
+}
+
+impl Outgoing {
+    fn line(line: ServerLine) -> Self {
+        Self::Line(Box::new(line))
+    }
 }
 
 /// Serves a client until it leaves or the stint is over.
@@ -143,11 +149,11 @@ impl<J: PeerJudge> RequestReader<J> {
                 ReadLine::Line(line) => match ClientCall::read(&line) {
                     Ok(call) => self.pass_on(call).await,
                     Err(BadLine { id, message }) => {
-                        Some(Outgoing::Line(ServerLine::error(id, LineErrorCode::BadLine, message)))
+                        Some(Outgoing::line(ServerLine::error(id, LineErrorCode::BadLine, message)))
                     }
                 },
                 ReadLine::TooLong => {
-                    self.put(Outgoing::Line(too_long())).await;
+                    self.put(Outgoing::line(too_long())).await;
                     break;
                 }
                 ReadLine::End => break,
@@ -191,9 +197,14 @@ impl<J: PeerJudge> RequestReader<J> {
             }
             ClientCall::Order { id, order } => {
                 // For each order: the process may have executed another program, or exited and left its socket to a child.
-                if let ClientRights::Watch { why } = self.served.judge.rights(&self.peer) {
+                let judge = &self.served.judge;
+                // An agent may ask its own runner for another session, because a person decides that.
+                let may_ask = matches!(order, SessionOrder::Start { .. }) && judge.is_own_agent(&self.peer);
+                if let ClientRights::Watch { why } = judge.rights(&self.peer)
+                    && !may_ask
+                {
                     let refused = Err(OrderRefused::Forbidden { reason: why });
-                    return Some(Outgoing::Line(ServerLine::answer(id, refused)));
+                    return Some(Outgoing::line(ServerLine::answer(id, refused)));
                 }
                 let (reply, answer) = oneshot::channel();
                 let from = self.source.clone();
@@ -216,7 +227,7 @@ impl<J: PeerJudge> RequestReader<J> {
         let answers = self.answers.clone();
         self.open.spawn(async move {
             // It fails when the client has gone.
-            let _: Result<(), _> = answers.send(Outgoing::Line(answer.await)).await;
+            let _: Result<(), _> = answers.send(Outgoing::line(answer.await)).await;
         });
     }
 }

@@ -23,6 +23,9 @@ pub enum ClientRights {
 /// Decides the rights of a peer. A test gives its own.
 pub(crate) trait PeerJudge: Send + Sync + 'static {
     fn rights(&self, peer: &SocketPeer) -> ClientRights;
+
+    /// Returns whether the peer belongs to an agent of this process. It may then ask for another session.
+    fn is_own_agent(&self, peer: &SocketPeer) -> bool;
 }
 
 /// Judges a peer by its place in the tree of processes.
@@ -37,6 +40,10 @@ impl PeerJudge for TreeJudge {
         // Not by a handle: no other process can have our own id while we live.
         let is_self = peer.pid() == Some(std::process::id());
         by_origin(peer.origin(), self.guarantee, if is_self { PeerKind::Runner } else { PeerKind::Other })
+    }
+
+    fn is_own_agent(&self, peer: &SocketPeer) -> bool {
+        peer.is_below(std::process::id())
     }
 }
 

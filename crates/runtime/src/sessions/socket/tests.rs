@@ -1,6 +1,7 @@
 //! Clients and the runner's side over real sockets, with a fake in place of the session's owner.
 
 mod place;
+mod requests;
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ const LONG: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 struct SwitchedJudge {
     watch_only: AtomicBool,
+    own_agent: AtomicBool,
 }
 
 impl PeerJudge for SwitchedJudge {
@@ -41,6 +43,10 @@ impl PeerJudge for SwitchedJudge {
             true => ClientRights::Watch { why: "a test".to_owned() },
             false => ClientRights::Full,
         }
+    }
+
+    fn is_own_agent(&self, _: &SocketPeer) -> bool {
+        self.own_agent.load(Ordering::Relaxed)
     }
 }
 
