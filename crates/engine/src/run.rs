@@ -43,7 +43,7 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{Exit, Failure, Kind, Millis, OrderRefused};
 use bowline_providers::decode::Decoder;
-use bowline_providers::dialect::UnnumberedEvent;
+use bowline_providers::dialect::{HostToken, UnnumberedEvent};
 use bowline_providers::moment::Moment;
 use bowline_providers::usage::Spent;
 
@@ -112,6 +112,8 @@ pub struct Run {
     syncs: SyncId,
     /// The last piece of work that the host was given. Counted over all processes, so that a late result meets no later work.
     host_works: HostWorkId,
+    /// Requests of the agent that the host carries out.
+    host_calls: Vec<(HostWorkId, HostToken)>,
 }
 
 /// The phase of a run.
@@ -199,6 +201,7 @@ impl Run {
             ids,
             syncs: SyncId::default(),
             host_works: HostWorkId::default(),
+            host_calls: Vec::new(),
         }
     }
 
@@ -370,6 +373,7 @@ impl Run {
     /// Begins the current attempt.
     fn spawn(&mut self, now: Now, step: &mut RunStep) {
         self.phase = RunPhase::Spawning;
+        self.host_calls.clear();
         self.process = AgentProcess::default();
         self.hung_up = false;
         self.watch.set_limits(self.plan.attempts[self.attempt].limits);

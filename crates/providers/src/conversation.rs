@@ -13,7 +13,7 @@ use crate::dialect::{Dialect, HostPrompt};
 use crate::dialects;
 use crate::failure::Report;
 use crate::invocation::is_image;
-use crate::manifest::run::{Flag, RunFlag};
+use crate::manifest::run::{HostFiles, Run, RunFlag};
 
 /// The first prompt of a process, and the options of its session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,14 +42,16 @@ pub struct Conversation {
     pub schema: Option<Json>,
     /// Whether the session leaves no trace.
     pub ephemeral: bool,
+    /// Whether the client offers to read and write files.
+    pub host_files: HostFiles,
     /// Whether the caller answers questions of the agent. Otherwise the client declines them at once.
     pub answers_questions: bool,
 }
 
 impl Conversation {
     /// Takes from a request what the protocol carries. Options that the program gets in another way are not among it.
-    pub(crate) fn of(request: &Request, prompt: String, flags: &BTreeMap<RunFlag, Flag>) -> Self {
-        let carries = |flag: RunFlag| flags.get(&flag).is_some_and(|how| how.protocol);
+    pub(crate) fn of(request: &Request, prompt: String, run: &Run) -> Self {
+        let carries = |flag: RunFlag| run.flags.get(&flag).is_some_and(|how| how.protocol);
         Self {
             prompt,
             cwd: request.cwd.clone().unwrap_or_default(),
@@ -63,8 +65,15 @@ impl Conversation {
             images: BTreeMap::new(),
             schema: request.output_schema.clone(),
             ephemeral: request.ephemeral,
+            // The files of a container are not those of this machine.
+            host_files: if request.docker.is_none() { run.host_files } else { HostFiles::Withheld },
             answers_questions: false,
         }
+    }
+
+    /// Returns the directories in which the agent works: the project, then those that the user added.
+    pub fn directories(&self) -> Vec<String> {
+        std::iter::once(&self.cwd).chain(&self.add_dirs).cloned().collect()
     }
 
     /// Returns the first prompt, under an id of the session.
@@ -115,10 +124,12 @@ pub struct ProtocolClient {
     pub transport: Transport,
     /// Whether the agent needs its directory in a message. Otherwise it uses the one that it is started in.
     pub needs_cwd: bool,
+    /// Whether the protocol has requests of the agent for files.
+    pub(crate) asks_for_files: bool,
     /// How images go with a prompt.
     pub(crate) images: Images,
     /// Returns the first message, whatever the prompt is.
-    pub(crate) first_message: fn() -> String,
+    pub(crate) first_message: fn(&Conversation) -> String,
     /// Makes the dialect of the client.
     pub(crate) dialect: fn(Conversation) -> Box<dyn Dialect>,
     /// Names an option that cannot be had with the others, and why.

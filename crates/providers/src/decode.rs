@@ -10,6 +10,7 @@ mod decision;
 mod decoder;
 pub mod dialect;
 mod end;
+mod host_request;
 mod order;
 mod output;
 mod stamp;

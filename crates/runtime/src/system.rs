@@ -9,3 +9,4 @@ pub mod project;
 pub(crate) mod real_path;
 pub(crate) mod suggest;
 pub(crate) mod surroundings;
+pub(crate) mod workspace;

@@ -167,3 +167,71 @@ fn an_edit_through_a_link_out_of_the_project_is_refused() {
         assert!(world.path(real).exists(), "{file}");
     }
 }
+
+/// The manifest of an agent that is offered files.
+const OFFERED: &str = r#"
+name = "files"
+title = "an agent that asks its host for files"
+adapter_id = "test.files"
+adapter_version = "0.1.0"
+vendor = "test"
+signature = ""
+program = "PROGRAM"
+prompt = "protocol"
+default_format = "acp"
+models = [{ id = "default", name = "Default Model" }]
+default_model = "default"
+max_tokens = 4096
+
+[formats.acp]
+dialect = "acp"
+shape = "lines"
+
+[run]
+host_files = "offered"
+
+[permission.read]
+
+[permission.ask]
+
+[permission.edit]
+"#;
+
+/// An agent that reads and writes the files of its prompt through its host, and reports the responses.
+const ASKS_FOR_FILES: &str = r#"
+while read -r line; do
+  printf '%s\n' "$line" >>heard.jsonl
+  case "$line" in
+    *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}' ;;
+    *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"sh-1"}}' ;;
+    *'"method":"session/prompt"'*)
+      echo '{"jsonrpc":"2.0","id":10,"method":"fs/read_text_file","params":{"sessionId":"sh-1","path":"'"$PWD"'/in.txt"}}'
+      echo '{"jsonrpc":"2.0","id":11,"method":"fs/read_text_file","params":{"sessionId":"sh-1","path":"'"$PWD"'/out/secret"}}'
+      echo '{"jsonrpc":"2.0","id":12,"method":"fs/write_text_file","params":{"sessionId":"sh-1","path":"'"$PWD"'/new/made.txt","content":"made"}}' ;;
+    *'"id":12'*) sleep 0.2; echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn an_agent_gets_files_of_its_workspace_and_no_others() {
+    let world = World::new();
+    let agent = world.script("work/agent.sh", ASKS_FOR_FILES);
+    let folder = world.path("work/.config/bowline/providers");
+    std::fs::create_dir_all(&folder).expect("created");
+    std::fs::write(folder.join("files.toml"), OFFERED.replace("PROGRAM", &agent.display().to_string()))
+        .expect("written");
+    std::fs::create_dir_all(world.path("outside")).expect("created");
+    std::fs::write(world.path("outside/secret"), "hunter2").expect("written");
+    std::fs::write(world.path("work/in.txt"), "from the workspace").expect("written");
+    std::os::unix::fs::symlink("../outside", world.path("work/out")).expect("linked");
+    for (permission, writes) in [("read", false), ("ask", false), ("edit", true)] {
+        let args = ["run", "--provider", "files", "--permission", permission, "--output", "jsonl", "Go."];
+        let ended = world.bowline(&args).end().exits(0);
+        let heard = std::fs::read_to_string(world.path("work/heard.jsonl")).expect("it heard something");
+        assert!(heard.contains(r#""content":"from the workspace""#), "{heard}");
+        assert!(heard.contains("it is outside of the workspace") && !heard.contains("hunter2"), "{heard}");
+        assert_eq!(world.path("work/new/made.txt").exists(), writes, "{permission}: {}", ended.stdout);
+        assert!(ended.stdout.contains("approval_asked"), "{}", ended.stdout);
+    }
+}

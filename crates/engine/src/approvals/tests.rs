@@ -4,6 +4,8 @@ use bowline_protocol::ApprovalCategory::{Edit, Network, Other, Read, Shell};
 use bowline_protocol::OptionEffect::{AllowAlways, AllowOnce, RejectOnce};
 use bowline_protocol::Risk::{High, Low, Med};
 
+use bowline_providers::dialect::ActionDoer;
+
 use super::*;
 
 fn talk(permission: PermissionMode) -> Conversation {
@@ -24,6 +26,7 @@ fn request(category: ApprovalCategory, risk: Risk, paths: Option<&[&str]>) -> De
         offers: vec![AllowOnce, AllowAlways, RejectOnce],
         changeable: false,
         carries_message: false,
+        doer: ActionDoer::Agent,
     }
 }
 

@@ -14,7 +14,7 @@ use bowline_protocol::{
     ApprovalCategory, ApprovalId, ApprovalOption, ChildRequest, Decider, EnforcedBy, Json, Kind, Millis,
     OptionEffect, OrderRefused, PermissionMode, Receipt, Risk,
 };
-use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest};
+use bowline_providers::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest};
 
 use super::decisions::decider_name;
 use super::request_ids::START_PREFIX;
@@ -62,8 +62,9 @@ impl Run {
             offers: vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce],
             changeable: false,
             carries_message: true,
+            doer: ActionDoer::Host,
         };
-        self.approvals.asked(&approval);
+        self.approvals.asked(&approval, EnforcedBy::Policy);
         self.approvals.wait(request, until, Some(ChildStart { order, mode: child.mode() }));
         self.update_state(now, step);
         Ok(())

@@ -17,13 +17,13 @@ use std::collections::VecDeque;
 
 use bowline_protocol::kinds::{ApprovalDecided, Level, Notice};
 use bowline_protocol::{
-    ApprovalId, Decider, Decision, EnforcedBy, Kind, Millis, OrderRefused, Receipt, Timestamp,
+    ApprovalCategory, ApprovalId, Decider, Decision, EnforcedBy, Kind, Millis, OrderRefused, PermissionMode,
+    Receipt, Timestamp,
 };
-use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest, Sent};
+use bowline_providers::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, Sent};
 
 use super::child_starts::ChildStart;
 use super::host::HostWorkId;
-use super::request_ids::START_PREFIX;
 use super::values::{Approver, SyncId};
 use super::{Now, Run, RunAction, RunPhase, RunStep};
 use crate::approvals::{RealPlace, decide_by_mode, depends_on_links, is_offered, is_open_to_a_person};
@@ -37,8 +37,10 @@ const RECENT_AT_MOST: usize = 256;
 /// The approvals of one process.
 #[derive(Debug, Default)]
 pub(super) struct Approvals {
-    /// Asked, and not decided.
-    open: Vec<ApprovalId>,
+    /// Asked, and not decided, with the side that holds the action back.
+    open: Vec<(ApprovalId, EnforcedBy)>,
+    /// The files whose edit by the agent was allowed in this turn, as the agent named them.
+    granted: Vec<String>,
     /// Open, and waiting for a person.
     waiting: Vec<WaitingRequest>,
     /// Open, and held until the host has followed the links in its paths.
@@ -71,9 +73,9 @@ struct HeldDecision {
 }
 
 impl Approvals {
-    pub(super) fn asked(&mut self, approval: &ApprovalId) {
+    pub(super) fn asked(&mut self, approval: &ApprovalId, enforced_by: EnforcedBy) {
         if self.open.len() < OPEN_AT_MOST {
-            self.open.push(approval.clone());
+            self.open.push((approval.clone(), enforced_by));
         }
     }
 
@@ -94,7 +96,7 @@ impl Approvals {
 
     /// Handles that an approval is decided.
     pub(super) fn decided(&mut self, approval: &ApprovalId) {
-        if let Some(place) = self.open.iter().position(|open| open == approval) {
+        if let Some(place) = self.open.iter().position(|(open, _)| open == approval) {
             self.open.remove(place);
         }
         self.waiting.retain(|waiting| waiting.request.approval != *approval);
@@ -110,6 +112,28 @@ impl Approvals {
     pub(super) fn resolved(&mut self, work: HostWorkId) -> Option<DecisionRequest> {
         let place = self.resolving.iter().position(|(held, _)| *held == work)?;
         Some(self.resolving.remove(place).1)
+    }
+
+    /// Remembers an edit that the agent may do, so that the same edit by the host is not asked about again.
+    fn grant(&mut self, request: &DecisionRequest, answer: &ApprovalAnswer) {
+        let is_edit = request.category == ApprovalCategory::Edit && request.doer == ActionDoer::Agent;
+        if !is_edit || matches!(answer, ApprovalAnswer::Deny { .. }) || self.granted.len() >= OPEN_AT_MOST {
+            return;
+        }
+        self.granted.extend(request.paths.iter().flatten().cloned());
+    }
+
+    /// Returns whether the files of a request were allowed to the agent in this turn, and the host does the edit for it.
+    fn is_granted(&self, request: &DecisionRequest) -> bool {
+        let mut paths = request.paths.iter().flatten().peekable();
+        request.doer == ActionDoer::Host
+            && paths.peek().is_some()
+            && paths.all(|path| self.granted.contains(path))
+    }
+
+    /// Forgets the edits of a turn that has ended.
+    pub(super) fn turn_ended(&mut self) {
+        self.granted.clear();
     }
 
     /// Remembers a decision for a second decider.
@@ -175,7 +199,7 @@ impl Run {
                 self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
             match talk.filter(|talk| depends_on_links(&request, talk)) {
                 Some(talk) => {
-                    let roots = std::iter::once(&talk.cwd).chain(&talk.add_dirs).cloned().collect();
+                    let roots = talk.directories();
                     self.resolve(request, roots, step);
                 }
                 None => self.decide_located(request, RealPlace::NotLookedUp, now, step),
@@ -199,6 +223,18 @@ impl Run {
             return self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
         };
         let mode = talk.permission;
+        // `read` promises that nothing is changed, whatever was granted under an earlier mode.
+        if mode != PermissionMode::Read && self.approvals.is_granted(&request) {
+            let rule = Some("edit_approved".to_owned());
+            return self.settle(
+                request.approval,
+                ApprovalAnswer::AllowOnce,
+                Decider::Policy,
+                rule,
+                now,
+                step,
+            );
+        }
         let decision = decide_by_mode(&request, talk, place);
         if let Approver::Person { deadline } = self.plan.approver
             && decision.answer == ApprovalAnswer::DENY
@@ -212,6 +248,7 @@ impl Run {
             self.emit(Kind::Notice(notice), now, step);
         }
         let rule = Some(format!("permission_mode:{}", mode.as_str()));
+        self.approvals.grant(&request, &decision.answer);
         self.settle(request.approval, decision.answer, Decider::Policy, rule, now, step);
     }
 
@@ -234,7 +271,9 @@ impl Run {
                 None => OrderRefused::Unknown { what: format!("open approval `{approval}`") },
             }),
             Some(waiting) if !is_offered(&waiting.request, &answer) => Err(OrderRefused::NotOffered),
-            Some(_) => {
+            Some(waiting) => {
+                let request = waiting.request.clone();
+                self.approvals.grant(&request, &answer);
                 self.settle(approval, answer, Decider::Human, None, now, step);
                 self.update_state(now, step);
                 Ok(Receipt::Done)
@@ -352,9 +391,10 @@ impl Run {
         let waiting = self.approvals.waiting.iter().filter_map(|waiting| waiting.start);
         let held = self.approvals.held.iter().filter_map(|held| held.start);
         let starts: Vec<ChildStart> = waiting.chain(held).collect();
-        for approval in std::mem::take(&mut self.approvals.open) {
+        for (approval, _) in self.approvals.open.clone() {
             self.emit_decision(&approval, &ApprovalAnswer::DENY, Decider::Withdrawn, None, now, step);
         }
+        self.approvals.open.clear();
         // The process that asked is gone: no session is started, also if that was allowed.
         self.approvals.waiting.clear();
         self.approvals.resolving.clear();
@@ -376,6 +416,8 @@ impl Run {
     ) {
         let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == *approval);
         let carries_message = waiting.is_some_and(|waiting| waiting.request.carries_message);
+        let open = self.approvals.open.iter().find(|(open, _)| open == approval);
+        let enforced_by = open.map_or(EnforcedBy::Agent, |(_, by)| *by);
         self.approvals.decided(approval);
         self.approvals.remember(approval, by);
         let (decision, reason, changed_input) = match answer {
@@ -396,8 +438,6 @@ impl Run {
             let code = Some("reason_not_sent".to_owned());
             self.emit(Kind::Notice(Notice { level: Level::Info, text, code }), now, step);
         }
-        let is_ours = approval.as_str().starts_with(START_PREFIX) && !approval.as_str().contains('@');
-        let enforced_by = if is_ours { EnforcedBy::Policy } else { EnforcedBy::Agent };
         let decided =
             ApprovalDecided { id: approval.clone(), decision, by, rule, reason, changed_input, enforced_by };
         self.emit(Kind::ApprovalDecided(decided), now, step);

@@ -6,7 +6,11 @@
 
 use std::path::PathBuf;
 
-use bowline_providers::dialect::DecisionRequest;
+use bowline_protocol::Kind;
+use bowline_protocol::kinds::{Level, Notice};
+use bowline_providers::dialect::{
+    DecisionRequest, HostAnswer, HostCall, HostProblem, HostRequest, HostToken, Sent,
+};
 
 use super::{Now, Run, RunAction, RunPhase, RunStep};
 use crate::approvals::RealPlace;
@@ -25,6 +29,13 @@ pub enum HostWork {
         /// The project, against which relative names count, then the directories that the user added.
         roots: Vec<String>,
     },
+    /// Carry out a request of the agent, inside these directories only. Decisions that it needs have been taken.
+    Call {
+        /// The request.
+        call: HostCall,
+        /// The project, then the directories that the user added.
+        roots: Vec<String>,
+    },
 }
 
 /// The result of a piece of the host's work.
@@ -32,6 +43,8 @@ pub enum HostWork {
 pub enum HostResult {
     /// Where the files of [`HostWork::Resolve`] are.
     Resolved(ResolvedPaths),
+    /// The result of [`HostWork::Call`].
+    Called(Result<HostAnswer, HostProblem>),
 }
 
 /// Where files really are, after all symbolic links.
@@ -72,6 +85,37 @@ impl Run {
         self.approvals.resolves(work, request);
     }
 
+    /// Has requests of the agent carried out.
+    pub(super) fn call_host(&mut self, requests: Vec<HostRequest>, step: &mut RunStep) {
+        for HostRequest { token, call } in requests {
+            let roots = self.plan.attempts[self.attempt].conversation.as_ref().map(|talk| talk.directories());
+            let work = self.give_work(HostWork::Call { call, roots: roots.unwrap_or_default() }, step);
+            self.host_calls.push((work, token));
+        }
+    }
+
+    /// Sends the result of a request that the host has carried out.
+    fn called(
+        &mut self,
+        work: HostWorkId,
+        result: &Result<HostAnswer, HostProblem>,
+        now: Now,
+        step: &mut RunStep,
+    ) {
+        // Work of an earlier process is not in the list, and a process that is gone reads nothing.
+        let Some(place) = self.host_calls.iter().position(|(given, _)| *given == work) else { return };
+        let (_, token): (_, HostToken) = self.host_calls.remove(place);
+        if self.phase != RunPhase::Running {
+            return;
+        }
+        if let Sent::Cannot(why) = self.decoder.host_done(token, result, &self.moment, &mut self.drafts) {
+            let text = format!("the result of a request of the agent was not sent: {why}");
+            self.emit(Kind::Notice(Notice { level: Level::Info, text, code: None }), now, step);
+        }
+        self.emit_decoded(now, step);
+        self.take_client_output(now, step);
+    }
+
     /// Goes on with the request that a piece of work was for.
     pub(super) fn host_done(&mut self, work: HostWorkId, result: HostResult, now: Now, step: &mut RunStep) {
         match result {
@@ -83,6 +127,7 @@ impl Run {
                     self.update_state(now, step);
                 }
             }
+            HostResult::Called(result) => self.called(work, &result, now, step),
         }
     }
 }

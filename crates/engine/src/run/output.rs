@@ -32,7 +32,7 @@ impl Run {
     /// Passes the dialect's bytes on to the program's standard input, decides its requests, and sends the first prompt when the
     /// client is ready.
     pub(super) fn take_client_output(&mut self, now: Now, step: &mut RunStep) {
-        let ClientOutput { bytes, last, prompt, ready, requests, questions, acknowledged, read, lost } =
+        let ClientOutput { bytes, last, prompt, ready, requests, host, questions, acknowledged, read, lost } =
             self.decoder.take_client_output();
         // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
@@ -44,6 +44,7 @@ impl Run {
             request
         });
         self.decide(requests.collect(), now, step);
+        self.call_host(host, step);
         let questions = questions.iter().map(|question| self.ids.question(question)).collect();
         self.asked(questions, now, step);
         acknowledged.into_iter().for_each(|it| self.life.report(LifeReport::Acknowledged(it)));
@@ -143,6 +144,7 @@ impl Run {
             match &mut draft.kind {
                 Kind::UsageReported(report) => self.guard.reported(report),
                 Kind::TurnEnded(ended) => {
+                    self.approvals.turn_ended();
                     self.guard.turn_ended(ended);
                     self.fail_for_budget(ended, now, step);
                 }
@@ -173,7 +175,7 @@ impl Run {
                 Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
                 Kind::QuestionAnswered(answered) => self.life.answered(&answered.id),
-                Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id),
+                Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id, asked.enforced_by),
                 Kind::ApprovalDecided(decided) => {
                     self.approvals.decided(&decided.id);
                     self.approvals.remember(&decided.id, decided.by);

@@ -3,6 +3,7 @@
 mod budget;
 pub(crate) mod decisions;
 mod edges;
+mod host;
 mod ladder;
 mod numbering;
 mod once;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::introduction;
 use crate::ask::{Heard, Manner, NotTold, Reader, Say, Subject, Told, enough};
+use crate::manifest::run::HostFiles;
 use crate::models::Model;
 use crate::rpc::RpcVersionField;
 
@@ -15,7 +16,10 @@ pub(super) const READERS: &[Reader] = &[Reader {
     subject: Subject::Models,
     manner: Manner::Rpc(RpcVersionField::Written),
     open: |cwd| {
-        vec![Say::Call("initialize", introduction()), Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] }))]
+        vec![
+            Say::Call("initialize", introduction(HostFiles::Withheld)),
+            Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] })),
+        ]
     },
     more: enough,
     read: models,

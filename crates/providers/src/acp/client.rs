@@ -9,6 +9,7 @@
 //! All sent lines go to the reader as well, which makes the events. This module only decides what to send.
 
 pub(super) mod choices;
+mod files;
 mod parameters;
 mod requests;
 mod steering;
@@ -19,6 +20,7 @@ use bowline_protocol::{ApprovalId, PermissionMode, PromptId, QuestionId, Resume}
 use serde_json::{Value, json};
 
 use self::choices::SettingChoice;
+use self::files::FileRequests;
 pub(super) use self::parameters::introduction;
 use self::parameters::{ImageForm, PROTOCOL, server};
 use self::requests::{OpenRequests, cancelled};
@@ -29,7 +31,10 @@ use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
 use crate::conversation::{Conversation, unsupported};
-use crate::dialect::{AckToken, ApprovalAnswer, Dialect, HostPrompt, Input, Output, QuestionReply, Sent};
+use crate::dialect::{
+    AckToken, ApprovalAnswer, Dialect, HostAnswer, HostProblem, HostPrompt, HostToken, Input, Output,
+    QuestionReply, Sent,
+};
 use crate::failure::Report;
 use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
 
@@ -55,6 +60,7 @@ pub(crate) struct AcpClient {
     calls: ToolTargets,
     /// Requests of the agent that wait for the caller.
     open: OpenRequests,
+    files: FileRequests,
 }
 
 /// How far we are. All but `Ready` and `Over` wait for the answer to [`AcpClient::last`].
@@ -88,12 +94,14 @@ impl AcpClient {
             images: ImageForm::Links,
             calls: ToolTargets::default(),
             open: OpenRequests::default(),
+            files: FileRequests::default(),
         }
     }
 
     /// Returns the first message, whatever the prompt is.
-    pub(crate) fn first_message() -> String {
-        let (_, line) = Peer::new(RpcVersionField::Written).call("initialize", &introduction());
+    pub(crate) fn first_message(talk: &Conversation) -> String {
+        let (_, line) =
+            Peer::new(RpcVersionField::Written).call("initialize", &introduction(talk.host_files));
         String::from_utf8_lossy(&line).into_owned()
     }
 
@@ -132,6 +140,7 @@ impl AcpClient {
             (Some("$/cancel_request"), None) => {
                 let id = tree(message.params).get("requestId").cloned();
                 self.open.withdrawn(id.as_ref());
+                self.files.withdrawn(id.as_ref(), out);
             }
             (Some(_), None) => {
                 if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
@@ -295,7 +304,10 @@ impl AcpClient {
                 let messages = if takes { self.held.fetch(out) } else { nothing.fetch(out) };
                 self.peer.answer(&id, &messages)
             }
-            // `fs/*` and `terminal/*` are not offered: see `introduction`.
+            "fs/read_text_file" | "fs/write_text_file" => {
+                return self.file_requested(&id, method, params, out);
+            }
+            // `terminal/*` is not offered: see `introduction`.
             _ => self.peer.refuse(&id, UNKNOWN_METHOD, "this client does not support it"),
         };
         self.say(&line, out);
@@ -307,6 +319,7 @@ impl AcpClient {
             let line = self.peer.answer(&id, &response);
             self.say(&line, out);
         }
+        self.cancel_writes(out);
     }
 
     /// Sends a prompt, which begins a turn.
@@ -327,7 +340,7 @@ impl AcpClient {
 
 impl Dialect for AcpClient {
     fn open(&mut self, out: &mut Output<'_>) {
-        self.ask("initialize", &introduction(), out);
+        self.ask("initialize", &introduction(self.talk.host_files), out);
     }
 
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
@@ -416,6 +429,9 @@ impl Dialect for AcpClient {
     }
 
     fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
+        if let Some(sent) = self.write_decided(approval, answer, out) {
+            return sent;
+        }
         let Some((id, mut response)) = self.open.decide(approval, answer) else {
             return Sent::Cannot("the agent no longer waits for it");
         };
@@ -435,6 +451,15 @@ impl Dialect for AcpClient {
         let line = self.peer.answer(&id, &response);
         self.say(&line, out);
         Sent::Done
+    }
+
+    fn host_done(
+        &mut self,
+        token: HostToken,
+        result: &Result<HostAnswer, HostProblem>,
+        out: &mut Output<'_>,
+    ) -> Sent {
+        self.file_done(token, result, out)
     }
 
     fn set_option(&mut self, option: &str, value: &str, out: &mut Output<'_>) -> Sent {

@@ -15,7 +15,7 @@ use bowline_protocol::{
 use serde_json::Value;
 
 use super::wire::ClaudeObject;
-use crate::dialect::{DecisionRequest, Output};
+use crate::dialect::{ActionDoer, DecisionRequest, Output};
 use crate::dialects::tools;
 
 /// The most requests that may be open.
@@ -127,6 +127,7 @@ impl Requests {
             offers,
             changeable: true,
             carries_message: true,
+            doer: ActionDoer::Agent,
         })
     }
 

@@ -27,8 +27,9 @@ use crate::dialects::shaped::Shaped;
 const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Pipe,
     needs_cwd: false,
+    asks_for_files: false,
     images: Images::Bytes,
-    first_message: client::ClaudeClient::first_message,
+    first_message: |_| client::ClaudeClient::first_message(),
     dialect: |conversation| Box::new(client::ClaudeClient::new(conversation)),
     refuses: |_| None,
 };

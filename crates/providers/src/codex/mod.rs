@@ -30,8 +30,9 @@ use crate::dialects::shaped::Shaped;
 pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::JsonRpc,
     needs_cwd: false,
+    asks_for_files: false,
     images: Images::Paths,
-    first_message: client::AppServerClient::first_message,
+    first_message: |_| client::AppServerClient::first_message(),
     dialect: |conversation| Box::new(client::AppServerClient::new(conversation)),
     refuses: client::AppServerClient::refuses,
 };

@@ -24,6 +24,17 @@ pub struct DecisionRequest {
     pub changeable: bool,
     /// Whether the agent reads the message of a denial.
     pub carries_message: bool,
+    /// The side that carries out the action.
+    pub doer: ActionDoer,
+}
+
+/// The side that carries out an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionDoer {
+    /// The agent, once it is allowed.
+    Agent,
+    /// The host, for the agent. Nothing happens before the decision, whatever the agent does.
+    Host,
 }
 
 /// The decision on a request, for the agent.

@@ -8,8 +8,8 @@ use bowline_protocol::{ApprovalId, Category, Excerpt, PromptId, QuestionId, RawF
 
 use super::End;
 use super::dialect::{
-    ApprovalAnswer, ClientOutput, Dialect, Framing, HostPrompt, Input, QuestionReply, Sent, Shape, Terminal,
-    UnnumberedEvent,
+    ApprovalAnswer, ClientOutput, Dialect, Framing, HostAnswer, HostProblem, HostPrompt, HostToken, Input,
+    QuestionReply, Sent, Shape, Terminal, UnnumberedEvent,
 };
 use super::output::{Output, UNRECOGNIZED_HEAD};
 use super::turns::TurnTracker;
@@ -190,6 +190,17 @@ impl Decoder {
         out: &mut Vec<UnnumberedEvent>,
     ) -> Sent {
         self.speak(now, out, |dialect, output| dialect.reply(question, reply, output))
+    }
+
+    /// Sends the result of a request that the host has carried out for the agent.
+    pub fn host_done(
+        &mut self,
+        token: HostToken,
+        result: &Result<HostAnswer, HostProblem>,
+        now: &Moment,
+        out: &mut Vec<UnnumberedEvent>,
+    ) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.host_done(token, result, output))
     }
 
     /// Changes an option of the session.

@@ -10,7 +10,8 @@ use bowline_protocol::{ApprovalId, Kind, PromptId, QuestionId, RawSpan, Source};
 use serde::{Deserialize, Serialize};
 
 use super::End;
-pub use super::decision::{ApprovalAnswer, DecisionRequest, QuestionReply};
+pub use super::decision::{ActionDoer, ApprovalAnswer, DecisionRequest, QuestionReply};
+pub use super::host_request::{HostAnswer, HostCall, HostProblem, HostProblemKind, HostRequest, HostToken};
 pub use super::order::{AckToken, Acknowledgement, HostPrompt, Sent};
 pub use super::output::Output;
 
@@ -54,6 +55,16 @@ pub trait Dialect: fmt::Debug + Send {
     /// Sends the reply to a question that the dialect reported with [`Output::awaits_reply`].
     fn reply(&mut self, _question: &QuestionId, _reply: &QuestionReply, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this format takes no replies")
+    }
+
+    /// Sends the result of a request that the dialect reported with [`Output::asks_host`].
+    fn host_done(
+        &mut self,
+        _token: HostToken,
+        _result: &Result<HostAnswer, HostProblem>,
+        _out: &mut Output<'_>,
+    ) -> Sent {
+        Sent::Cannot("this format has no requests for its host")
     }
 
     /// Changes an option of the session: `model`, `effort`, `permission` (one of our modes), or one of the agent's own.
@@ -188,6 +199,8 @@ pub struct ClientOutput {
     pub ready: bool,
     /// Requests of the agent that wait for a decision.
     pub requests: Vec<DecisionRequest>,
+    /// Requests of the agent that the host carries out now. Those that need a decision have it.
+    pub host: Vec<HostRequest>,
     /// Questions of the agent that wait for a reply.
     pub questions: Vec<QuestionId>,
     /// Acknowledgements of the agent.

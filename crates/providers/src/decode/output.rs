@@ -11,6 +11,7 @@ use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, PromptId, Quest
 use super::End;
 use super::decision::DecisionRequest;
 use super::dialect::{ClientOutput, Dialect, Input, UnnumberedEvent};
+use super::host_request::HostRequest;
 use super::order::{AckToken, Acknowledgement, HostPrompt};
 use super::turns::TurnTracker;
 use crate::failure::Report;
@@ -228,6 +229,11 @@ impl Output<'_> {
     /// Reports a request of the agent that waits for a decision. The answer comes with [`Dialect::decide`].
     pub(crate) fn awaits_decision(&mut self, request: DecisionRequest) {
         self.stdin.requests.push(request);
+    }
+
+    /// Reports a request of the agent that the host carries out now. The result comes with [`Dialect::host_done`].
+    pub(crate) fn asks_host(&mut self, request: HostRequest) {
+        self.stdin.host.push(request);
     }
 
     /// Reports a question of the agent that waits for a reply. The reply comes with [`Dialect::reply`].

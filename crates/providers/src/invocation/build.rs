@@ -377,11 +377,11 @@ fn prompt(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut Draft
                 let reason = format!("Bowline cannot write the dialect `{}`", draft.made.dialect);
                 return Err(Refusal::misconfigured(provider, RequestField::Prompt, reason));
             };
-            let talk = Conversation::of(request, text, &run.flags);
+            let talk = Conversation::of(request, text, run);
             if let Some((field, reason)) = (client.refuses)(&talk) {
                 return Err(draft.unsupported(&field.into(), reason));
             }
-            draft.made.stdin = StdinPlan::Protocol((client.first_message)());
+            draft.made.stdin = StdinPlan::Protocol((client.first_message)(&talk));
             draft.made.conversation = Some(Box::new(talk));
         }
         PromptStyle::Arg => {

@@ -2,7 +2,7 @@
 
 use bowline_protocol::PermissionMode;
 
-use super::run::{Flag, McpForm, RunFlag};
+use super::run::{Flag, HostFiles, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
 use crate::conversation::protocol_client;
@@ -37,6 +37,11 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
         if let Some(name) = format.as_ref().filter(|name| !manifest.formats.contains_key(*name)) {
             return wrong(format!("run.{key}"), format!("there is no format `{name}`"));
         }
+    }
+    let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_for_files);
+    if run.host_files == HostFiles::Offered && !manifest.formats.values().any(|format| asks(&format.dialect))
+    {
+        return wrong("run.host_files".into(), "no format has a protocol with requests for files".into());
     }
     plain("run.args", &run.args)?;
     plain("run.stdin_args", &run.stdin_args)?;

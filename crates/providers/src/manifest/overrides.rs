@@ -11,8 +11,9 @@ use bowline_protocol::{Approvals, Capabilities, PermissionMode, UsageReports};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::run::{Flag, Permission, Permissions, RunFlag, Stop};
+use super::run::{Flag, HostFiles, Permission, Permissions, RunFlag, Stop};
 use super::{Manifest, ManifestError, PromptStyle};
+use crate::conversation::protocol_client;
 use crate::dialect::Shape;
 
 /// The settings of a format that differ from those of the other formats.
@@ -126,6 +127,10 @@ impl Manifest {
         manifest.permission.extend(own.permission.clone());
         let run = &mut manifest.run;
         (run.format, run.no_stream_format, run.live_format) = (None, None, None);
+        let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_for_files);
+        if !manifest.formats.values().any(|format| asks(&format.dialect)) {
+            run.host_files = HostFiles::Withheld;
+        }
         // They belong to the prompt.
         (run.stdin_args, run.prompt_args) = (Vec::new(), Vec::new());
         run.flags.extend(own.flags.clone());

@@ -12,6 +12,23 @@ use crate::invocation::Transport;
 
 use super::time::{optional_limit, span_of_time};
 
+/// Whether the client offers the agent to read and write files in its workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostFiles {
+    /// The agent uses its own.
+    #[default]
+    Withheld,
+    /// It may ask the client. A write is an approval.
+    Offered,
+}
+
+impl HostFiles {
+    fn is_withheld(&self) -> bool {
+        *self == Self::Withheld
+    }
+}
+
 /// How a run is put together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -25,6 +42,9 @@ pub struct Run {
     /// The format of a live session, in which one process takes many prompts. Absent: a live session starts a process for each
     /// prompt, in the format of a run that is watched.
     pub live_format: Option<String>,
+    /// Whether the client offers the agent to read and write files, in protocols that have requests for it.
+    #[serde(skip_serializing_if = "HostFiles::is_withheld")]
+    pub host_files: HostFiles,
     /// Arguments of every run, after those of the format.
     pub args: Vec<String>,
     /// Where the prompt stands among the arguments, for programs that take it there.

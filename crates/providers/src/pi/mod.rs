@@ -26,8 +26,9 @@ use crate::dialects::shaped::Shaped;
 const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Pipe,
     needs_cwd: false,
+    asks_for_files: false,
     images: Images::Bytes,
-    first_message: client::PiClient::first_message,
+    first_message: |_| client::PiClient::first_message(),
     dialect: |conversation| Box::new(client::PiClient::new(conversation)),
     refuses: |_| None,
 };

@@ -376,3 +376,11 @@ const UPDATES: &[(&str, &str)] = &[
     (r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}"#, "context_compacted"),
     (r#"{"sessionUpdate":"subagent_update","sessionId":"child","title":"Child"}"#, "background_task_started"),
 ];
+
+#[test]
+fn no_built_in_provider_is_offered_files() {
+    use bowline_providers::manifest::run::HostFiles;
+    for manifest in bowline_providers::catalogue::built_in() {
+        assert_eq!(manifest.run.host_files, HostFiles::Withheld, "{}", manifest.name);
+    }
+}

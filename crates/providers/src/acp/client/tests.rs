@@ -7,10 +7,11 @@ use bowline_protocol::{
 
 use super::*;
 use crate::decode::{Decoder, End};
-use crate::dialect::{ClientOutput, DecisionRequest, UnnumberedEvent};
+use crate::dialect::{ActionDoer, ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
 
+mod files;
 mod live;
 
 /// A client and what it said, with an agent that is played by the test.
@@ -254,6 +255,7 @@ fn a_request_names_the_files_of_its_tool_call() {
                 offers: vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce],
                 changeable: false,
                 carries_message: false,
+                doer: ActionDoer::Agent,
             };
             assert_eq!(scene.awaited(), expected, "{call}");
         }

@@ -6,7 +6,7 @@ use bowline_protocol::{ApprovalOption, OptionEffect};
 use serde_json::Value;
 
 use super::super::approvals;
-use crate::dialect::DecisionRequest;
+use crate::dialect::{ActionDoer, DecisionRequest};
 
 /// How many tools are remembered.
 const LIMIT: usize = 256;
@@ -33,6 +33,7 @@ impl ToolTarget {
             offers: options.iter().filter(|it| is_offer(it)).map(|option| option.effect).collect(),
             changeable: false,
             carries_message: false,
+            doer: ActionDoer::Agent,
         }
     }
 }

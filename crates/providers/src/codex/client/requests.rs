@@ -7,7 +7,7 @@ use bowline_protocol::{ApprovalCategory, ApprovalId, QuestionId, Risk};
 use serde_json::{Map, Value, json};
 
 use super::super::approvals::question_id;
-use crate::dialect::{ApprovalAnswer, DecisionRequest, QuestionReply};
+use crate::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, QuestionReply};
 use crate::dialects::elicitation;
 
 /// A request of the server that waits for the caller.
@@ -141,6 +141,7 @@ pub(super) fn decision_request(id: &Value, method: &str, params: &Value) -> Opti
         offers,
         changeable: false,
         carries_message: false,
+        doer: ActionDoer::Agent,
     })
 }
 

@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_engine::{HostResult, HostWork, HostWorkId, ResolvedPaths};
+use bowline_providers::dialect::{HostProblem, HostProblemKind};
 use tokio::task::JoinSet;
 
 use crate::run::agent::Launch;
 use crate::system::real_path::real_path;
+use crate::system::workspace;
 
 /// How long a look at the file system may take. A network that does not answer must not hold the agent up for ever.
 const LOOK_AT_MOST: Duration = Duration::from_secs(5);
+
+/// How long a file may take to be read or written.
+const CALL_AT_MOST: Duration = Duration::from_secs(30);
 
 /// The work that is under way. Dropping it drops the results.
 #[derive(Debug, Default)]
@@ -31,6 +36,26 @@ impl HostDesk {
                     let looked = tokio::time::timeout(LOOK_AT_MOST, looked).await;
                     let paths = looked.ok().and_then(Result::ok).unwrap_or(unknown);
                     (id, HostResult::Resolved(paths))
+                });
+            }
+            HostWork::Call { .. } if place == FilePlace::Container => {
+                // Not offered either: the files of this machine are not those of the agent.
+                let message = "the host has no files of the container".to_owned();
+                let problem = HostProblem { kind: HostProblemKind::Refused, message };
+                self.works.spawn(async move { (id, HostResult::Called(Err(problem))) });
+            }
+            HostWork::Call { call, roots } => {
+                self.works.spawn(async move {
+                    let done = tokio::task::spawn_blocking(move || workspace::carry_out(call, &roots));
+                    let result = match tokio::time::timeout(CALL_AT_MOST, done).await {
+                        Ok(Ok(result)) => result,
+                        // A write may still succeed later: a thread that waits for a disk cannot be stopped.
+                        Ok(Err(_)) | Err(_) => {
+                            let message = "the file system did not answer in time".to_owned();
+                            Err(HostProblem { kind: HostProblemKind::Failed, message })
+                        }
+                    };
+                    (id, HostResult::Called(result))
                 });
             }
         }
