@@ -91,8 +91,8 @@ async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), Comman
         Err(ConnectError::NotRunning { .. }) => return Ok(()),
         // A run of one prompt has no socket. Its journal shows its end.
         Err(ConnectError::NoSocket { .. }) => return until_gone(home, id).await,
-        // The runner may have been killed during the handshake. Then the journal has the last turn.
-        Err(error @ ConnectError::Io(_)) => {
+        // The runner may have been killed before or during the handshake. Then the journal has the last turn.
+        Err(error @ (ConnectError::Io(_) | ConnectError::NotRunner { .. })) => {
             let gone = tokio::time::timeout(ENDS_WITHIN, until_gone(home, id)).await;
             return gone.unwrap_or_else(|_| Err(unreachable(id, error)));
         }

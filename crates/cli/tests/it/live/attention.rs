@@ -33,7 +33,7 @@ fn the_runner_calls_when_no_client_is_attached() {
     let session = live.plays(&["tool write a.txt hello", "say done"], &["--name", "fix"]);
     session.asks();
     wait_until("the first call", || read(&notes).len() == 1);
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     session.has_played(1);
     wait_until("the second call", || read(&notes).len() == 2);
     let lines = read(&notes);

@@ -203,7 +203,7 @@ fn a_mode_that_is_narrowed_while_a_request_waits_counts() {
     prepare(&live, "start -p practice --permission edit 'practice: say from-inside'");
     let session = live.plays(&["tool run sh launch.sh", "say done"], &["--permission", "edit"]);
     session.asks();
-    session.done("approve", &[]);
+    session.decides("approve", &[]);
     let (name, _) = WAYS[0];
     live.open_gate(&format!("gate-{name}"));
     let asked = wants_a_session(&session);

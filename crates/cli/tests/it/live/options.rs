@@ -106,7 +106,7 @@ fn options_that_are_set_hold_for_the_next_stint() {
     assert_eq!(kept(&last)["effort"], "low");
     last.send(&["tool write b.txt one", "say three"], &[]);
     last.asks();
-    last.done("approve", &[]);
+    last.decides("approve", &[]);
     last.has_played(3);
     let notices = last.of("notice");
     let warned =
