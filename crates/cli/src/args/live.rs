@@ -76,9 +76,10 @@ Examples:
   bowline set fix permission edit";
 
 pub(crate) const CONTROL_EXAMPLES: &str = "Modes:
-  agent-led  The agent drives: queued prompts are sent by themselves. The default
-  human-led  You drive: the queue waits, and no time limit counts. `send --now`, `send --steer` and prompts typed in `attach` are sent
-  delegated  A program drives for you, with the rules of agent-led
+  agent-led  The queue is sent by itself, turn by turn. The default
+  human-led  The queue waits, and no time limit counts. `send --now`,
+             `send --steer` and prompts typed in `attach` are sent
+  delegated  A program directs the session, with the rules of agent-led
 
 The mode lasts until it is changed, also over a stop and a resume.
 

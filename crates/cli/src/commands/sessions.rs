@@ -90,7 +90,9 @@ fn watch(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
             .hint("`bowline sessions --json` prints the list once, for programs"));
     }
     loop {
+        // At once: an empty list is a line on standard error, which the erasing must not follow.
         stdout.print_ready(ANEW)?;
+        stdout.flush()?;
         list(args, stdout)?;
         stdout.flush()?;
         std::thread::sleep(WATCHED_EVERY);
