@@ -108,7 +108,7 @@ pub enum Approver {
     /// The permission mode alone. It denies what it does not allow.
     #[default]
     Mode,
-    /// A person, through the caller ([`RunInput::Decide`]): in the modes `ask` and `edit`, everything that the mode does not allow.
+    /// A person, through the caller ([`RunInput::Order`]): in the modes `ask` and `edit`, everything that the mode does not allow.
     /// The request is denied after this time. `read` still denies.
     Person {
         /// How long a request waits. `None` means without a limit.

@@ -23,7 +23,7 @@ pub trait Dialect: fmt::Debug + Send {
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>);
 
     /// Sends the first message: the program runs. The client opens or resumes the native session, and reports with
-    /// [`Output::ready`] that it takes prompts.
+    /// `Output::ready` that it takes prompts.
     fn open(&mut self, _out: &mut Output<'_>) {}
 
     /// Sends a prompt that begins a turn. The caller calls it only between turns, when the client is ready.
@@ -31,7 +31,7 @@ pub trait Dialect: fmt::Debug + Send {
         Sent::Cannot("this format takes one prompt for each process")
     }
 
-    /// Sends a prompt into the running turn. The acknowledgement means that the agent has it; [`Output::prompt_read`] reports
+    /// Sends a prompt into the running turn. The acknowledgement means that the agent has it; `Output::prompt_read` reports
     /// that it reads it.
     fn steer(&mut self, _prompt: &HostPrompt, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this agent cannot be steered")
@@ -47,17 +47,17 @@ pub trait Dialect: fmt::Debug + Send {
         Sent::Cannot("this format cannot interrupt a turn")
     }
 
-    /// Sends the decision on a request that the dialect reported with [`Output::awaits_decision`].
+    /// Sends the decision on a request that the dialect reported with `Output::awaits_decision`.
     fn decide(&mut self, _approval: &ApprovalId, _answer: &ApprovalAnswer, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this format takes no decisions")
     }
 
-    /// Sends the reply to a question that the dialect reported with [`Output::awaits_reply`].
+    /// Sends the reply to a question that the dialect reported with `Output::awaits_reply`.
     fn reply(&mut self, _question: &QuestionId, _reply: &QuestionReply, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this format takes no replies")
     }
 
-    /// Sends the result of a request that the dialect reported with [`Output::asks_host`].
+    /// Sends the result of a request that the dialect reported with `Output::asks_host`.
     fn host_done(
         &mut self,
         _token: HostToken,
