@@ -91,12 +91,11 @@ async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), Comman
         Err(ConnectError::NotRunning { .. }) => return Ok(()),
         // A run of one prompt has no socket. Its journal shows its end.
         Err(ConnectError::NoSocket { .. }) => return until_gone(home, id).await,
-        // The runner may have been killed before or during the handshake. Then the journal has the last turn.
-        Err(error @ (ConnectError::Io(_) | ConnectError::NotRunner { .. })) => {
+        // The runner may have been killed before or during the handshake, which has many errors. Then the journal has the last turn.
+        Err(error) => {
             let gone = tokio::time::timeout(ENDS_WITHIN, until_gone(home, id)).await;
             return gone.unwrap_or_else(|_| Err(unreachable(id, error)));
         }
-        Err(error) => return Err(unreachable(id, error)),
     };
     if args.end {
         until_over(&session, &args.session).await

@@ -47,6 +47,17 @@ fn with_impostor(live: &LiveWorld) -> Session<'_> {
     session
 }
 
+/// Stops a runner, and waits until each of its threads is stopped: until then it may still bind its path again.
+fn stop(session: &Session<'_>) {
+    rustix::process::kill_process(session.runner, Signal::STOP).expect("it lives");
+    let tasks = format!("/proc/{}/task", session.runner.as_raw_nonzero());
+    let is_stopped = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"));
+    wait_until("every thread is stopped", || {
+        let all = std::fs::read_dir(&tasks).expect("its threads").flatten();
+        all.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok()).all(is_stopped)
+    });
+}
+
 /// Lets the impostor take the path, and waits until it listens.
 fn take(live: &LiveWorld) {
     live.open_gate("gate-take");
@@ -65,7 +76,7 @@ fn an_agent_cannot_take_prompts_in_the_place_of_the_runner() {
     let live = LiveWorld::new();
     let session = with_impostor(&live);
     // A runner that is stopped does not bind its path again.
-    rustix::process::kill_process(session.runner, Signal::STOP).expect("it lives");
+    stop(&session);
     take(&live);
     for order in [&["send", "secret plan"][..], &["deny"], &["wait"], &["status"]] {
         let ended = session.order(order[0], &order[1..]).exits(3);
@@ -87,7 +98,7 @@ fn a_link_to_the_socket_of_another_session_delivers_nothing() {
     let one = live.start(None, &["--name", "one"]);
     let other = live.start(None, &["--name", "other"]);
     // An agent of either session can do that; so can this test.
-    rustix::process::kill_process(one.runner, Signal::STOP).expect("it lives");
+    stop(&one);
     std::fs::remove_file(&one.socket).expect("removes");
     std::os::unix::fs::symlink(&other.socket, &one.socket).expect("a link");
     one.order("send", &["for one"]).exits(3).tells(&["which is not the runner"]);
