@@ -81,7 +81,7 @@ pub fn is_offered(request: &DecisionRequest, answer: &ApprovalAnswer) -> bool {
     }
 }
 
-/// Returns whether a request is an edit. A deletion has a high risk, and is none.
+/// Returns whether a request is an edit. A deletion does not count as an edit: its risk is high.
 fn is_edit(request: &DecisionRequest) -> bool {
     request.category == ApprovalCategory::Edit && request.risk != Risk::High
 }

@@ -29,7 +29,7 @@ use crate::system::causes::in_full;
 use crate::system::surroundings::Surroundings;
 pub use alert::{Alert, AlertFinder, AttentionEvent};
 
-/// How many commands run at once. An alert beyond that is dropped: a person who is called four times knows.
+/// How many commands run at once. Bowline drops further alerts: four calls have told the person already.
 const AT_ONCE: usize = 4;
 
 /// How long a command may run.

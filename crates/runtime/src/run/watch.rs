@@ -174,7 +174,7 @@ impl EventWatch {
         }
     }
 
-    /// Goes on with the next run. Returns false if there is none yet.
+    /// Continues with the next run. Returns false if no further run has started.
     fn enter_next_run(&mut self) -> Result<bool, JournalError> {
         let Some(run) = self.runs.0.borrow().get(self.place + 1).cloned() else { return Ok(false) };
         // A run that continues the session appends to the same file, where the reader stands at its first event or behind it.

@@ -40,7 +40,7 @@ fn the_runner_calls_when_no_client_is_attached() {
     assert!(lines[0].starts_with("approval|fix|practice|1||approval wanted: Write "), "{lines:?}");
     assert_eq!(lines[1], "turn_end|fix|practice|1|completed|the turn is completed|1");
     session.stop().ended("completed");
-    assert_eq!(read(&notes), lines, "a stop calls nobody");
+    assert_eq!(read(&notes), lines, "a stop runs no command");
 }
 
 #[test]
