@@ -183,13 +183,19 @@ fn parents(pid: i32) -> Result<Vec<WalkStep>, String> {
         let is_keeper = stat.is_some_and(|stat| name(&stat) == KEEPER_NAME.to_bytes());
         let parent = process.parent;
         walk.push(WalkStep { process, is_keeper });
-        // The parent 0 is outside of our pid namespace (pid_namespaces(7)), and above everything that we could have started.
-        if next == 1 || parent <= 1 {
+        if is_top(next, parent, std::process::id().cast_signed()) {
             return Ok(walk);
         }
         next = parent;
     }
     Err("it has too many parents".to_owned())
+}
+
+/// Returns whether a walk ends at a process: nothing above it can be ours.
+fn is_top(pid: i32, parent: i32, own: i32) -> bool {
+    // The parent 0 is outside of our pid namespace (pid_namespaces(7)), and above everything that we could have started. Pid 1
+    // is the init that every orphan gets, unless we are that process: the only program of a container is its pid 1.
+    pid == 1 || parent < 1 || (parent == 1 && own != 1)
 }
 
 /// Returns why the process at the beginning of a walk belongs to an agent.
@@ -300,12 +306,23 @@ mod tests {
     }
 
     #[test]
+    fn the_walk_of_a_containers_only_program_ends_at_itself() {
+        let (init, host, child) = (1, 70, 80);
+        assert!(!is_top(child, host, host));
+        assert!(is_top(host, init, host), "an init of the system starts no agents");
+        assert!(!is_top(child, init, init), "the agent of a host that is pid 1 descends from that host");
+        assert!(is_top(init, 0, init));
+        assert!(is_top(child, 0, init), "`docker exec` starts beside the container's pid 1");
+    }
+
+    #[test]
     fn a_process_is_below_its_parents_only() {
         let own = std::process::id().cast_signed();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let (_, peer) = peer(ours.as_fd()).unwrap();
         let parent = parents(own).unwrap()[0].process.parent;
-        assert_eq!(peer.is_below(parent), parent > 0);
+        // In a pid namespace of its own the test's parent is pid 1, which is above everything, or not visible at all.
+        assert_eq!(peer.is_below(parent), parent > 1);
         assert!(!peer.is_below(own), "a process is not below itself");
         assert!(!peer.is_below(1 << 30));
         let ended = PeerProcess { pid: own, handle: None };

@@ -45,11 +45,16 @@ fn command(role: &str) -> DetachedCommand {
     }
 }
 
+/// The fields of `/proc/self/stat` from the state on (proc(5)): state, parent, group, session, terminal.
+fn own_stat() -> Vec<String> {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("reads");
+    stat.rsplit(')').next().expect("has fields").split_whitespace().map(str::to_owned).collect()
+}
+
 /// Plays the runner: reports about itself, then stays.
 pub(crate) fn runner() {
     let streams = DetachedStreams::take().expect("reads its input");
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("reads");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("has fields").split_whitespace().collect();
+    let fields = own_stat();
     let own = std::process::id().to_string();
     let target = |number: u32| std::fs::read_link(format!("/proc/self/fd/{number}")).expect("is open");
     let status = std::fs::read_to_string("/proc/self/status").expect("reads");
@@ -89,8 +94,8 @@ async fn it_reads_its_input_and_reports() {
     let mut command = command("detached-runner");
     // Longer than a pipe.
     command.spec = "0123456789".repeat(50_000).into_bytes();
-    let session = rustix::process::getsid(None).expect("has one").as_raw_nonzero();
-    command.env.push(("CALLER_SESSION".into(), session.to_string().into()));
+    // Not `getsid`: it returns 0 for a session outside our PID namespace, which `rustix` declares impossible.
+    command.env.push(("CALLER_SESSION".into(), own_stat()[3].clone().into()));
     // A descriptor that a shell left open: its reader would wait for the runner.
     let (leaked, kept) = rustix::pipe::pipe().expect("makes one");
     let mut process = detach(command).await.expect("starts");
