@@ -134,6 +134,11 @@ impl SpendSum {
 }
 
 impl BudgetGuard {
+    /// Returns whether something is limited within a scope.
+    pub fn has_limit(&self, extent: BudgetScope) -> bool {
+        self.budget.limits.iter().any(|limit| limit.extent == extent && !limit.amounts.is_empty())
+    }
+
     /// Creates the guard of a run.
     pub fn new(budget: Budget) -> Self {
         Self {

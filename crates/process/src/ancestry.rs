@@ -16,6 +16,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 
 #[cfg(target_os = "linux")]
 use crate::linux::ancestry as system;
@@ -57,6 +58,14 @@ impl SocketPeer {
         return self.process.pid();
         #[cfg(not(target_os = "linux"))]
         None
+    }
+
+    /// Returns the program that the peer executes, now: a file that exists.
+    pub fn program(&self) -> io::Result<PathBuf> {
+        #[cfg(target_os = "linux")]
+        return self.process.program();
+        #[cfg(not(target_os = "linux"))]
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Returns whether the peer descends from a process, now. `false` if that cannot be known.

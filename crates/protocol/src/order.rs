@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::kinds::{
     ApprovalAsked, ControlMode, OptionState, Outcome, PromptQueue, QuestionAsked, SessionState,
 };
-use crate::{ApprovalId, Attachment, Json, NativeSessionId, PromptId, QuestionId, SessionId};
+use crate::{ApprovalId, Attachment, Json, NativeSessionId, PermissionMode, PromptId, QuestionId, SessionId};
 
 pub use child::ChildRequest;
 
@@ -303,6 +303,9 @@ pub struct SessionSnapshot {
     /// The model that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The permission mode by which requests are decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PermissionMode>,
     /// The side that leads.
     pub control: ControlMode,
     /// The running turn.

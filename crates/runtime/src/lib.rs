@@ -96,7 +96,8 @@ pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
 pub use run::live::{
-    AttachedSession, IDLE, LiveSession, SessionTask, StartChild, attach, attach_in, resume, session,
+    AttachedSession, IDLE, LiveSession, SessionTask, StartChild, Successor, SuccessorSlot, attach, attach_in,
+    resume, session,
 };
 pub use run::record::{Attempt, Record, RecordWarning};
 pub use run::task::{Task, task};
@@ -116,7 +117,7 @@ pub use system::suggest::closest_name;
 /// Runners of live sessions that outlive the command which starts them.
 pub mod runner {
     pub use crate::sessions::detached::{
-        DetachedReport, DetachedStreams, inside_an_agent, runner_above, start_runner,
+        DetachedReport, DetachedStreams, inside_an_agent, runner_above, start_runner, start_runner_of,
     };
 }
 

@@ -38,7 +38,11 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), CommandError> {
     let (home, id) = find(&args.session)?;
     let runtime = async_runtime::start()?;
     let result = runtime.block_on(async {
-        match bowline::attach_in(&home, id.as_str()).await {
+        let attached = match bowline::attach_in(&home, id.as_str()).await {
+            Ok(session) => session.with_our_runner().await,
+            other => other,
+        };
+        match attached {
             Ok(session) => follow(args, format, &home, session).await,
             // It can still be read.
             Err(ConnectError::NotRunning { .. }) => over(args, format, &home, &id),

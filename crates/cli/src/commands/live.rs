@@ -54,6 +54,12 @@ pub(crate) async fn connect_in(home: &Home, id: &SessionId) -> Result<AttachedSe
     bowline::attach_in(home, id.as_str()).await.map_err(|error| unreachable(id, error))
 }
 
+/// The same for an order that begins work: an idle runner of an older build first hands the session over to this one.
+pub(crate) async fn connect_to_work(home: &Home, id: &SessionId) -> Result<AttachedSession, CommandError> {
+    let session = connect_in(home, id).await?;
+    session.with_our_runner().await.map_err(|error| unreachable(id, error))
+}
+
 /// Makes the error of a session that cannot be reached.
 pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
     let message = error.to_string();
@@ -68,6 +74,9 @@ pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
         ConnectError::Version { .. } => {
             usage().hint("stop the session and start it again with this version: `bowline start --resume`")
         }
+        ConnectError::HandOver { .. } => CommandError::new(Fault::Unfit, message.clone())
+            .hint(format!("nothing was sent; resume the session: `bowline start --resume {id} \"…\"`"))
+            .hint("the reason is in `runner.log` of the data directory"),
         ConnectError::NotRunner { .. } => CommandError::new(Fault::Configuration, message.clone())
             .hint("nothing was sent; try again: the runner binds its socket anew when another process takes its path"),
         ConnectError::OtherUser { .. } | ConnectError::Socket(_) => {

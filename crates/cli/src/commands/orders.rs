@@ -10,7 +10,7 @@ use bowline_protocol::{PromptId, SessionOrder, SessionSnapshot, WhenBusy};
 use bowline_providers::ansi::harmless;
 
 use super::decide::cards;
-use super::live::{connect, connect_in, find, refused};
+use super::live::{connect, connect_in, connect_to_work, find, refused};
 use super::run::{absolute_file, prompt};
 use crate::args::live::{AnswerArgs, CONTROL_MODES, ControlArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
 use crate::async_runtime;
@@ -33,7 +33,14 @@ pub(crate) fn send(args: &SendArgs, stdout: &mut Stdout) -> Result<(), CommandEr
             SessionOrder::Prompt { text, attachments, when_busy, from: None }
         }
     };
-    give(&args.session, order, stdout)
+    let runtime = async_runtime::start()?;
+    let receipt = runtime.block_on(async {
+        let (home, id) = find(&args.session.session)?;
+        let session = connect_to_work(&home, &id).await?;
+        session.order(order).await.map_err(|error| refused(&error))
+    })?;
+    runtime.shutdown_background();
+    print(&args.session, &receipt, stdout)
 }
 
 /// Makes the attachment of an image. The runner reads it, and has another directory.
@@ -101,10 +108,14 @@ fn give(args: &SessionArg, order: SessionOrder, stdout: &mut Stdout) -> Result<(
         session.order(order).await.map_err(|error| refused(&error))
     })?;
     runtime.shutdown_background();
+    print(args, &receipt, stdout)
+}
+
+fn print(args: &SessionArg, receipt: &Receipt, stdout: &mut Stdout) -> Result<(), CommandError> {
     if args.json {
-        return stdout.print(&format!("{}\n", json(&receipt)?));
+        return stdout.print(&format!("{}\n", json(receipt)?));
     }
-    stdout.print(&format!("{}\n", in_words(&receipt)))
+    stdout.print(&format!("{}\n", in_words(receipt)))
 }
 
 /// Returns a receipt for people.

@@ -2,6 +2,7 @@
 
 mod children;
 mod inside;
+mod successor;
 mod task_file;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
 use self::children::{ChildRunners, ChildSpec};
+use self::successor::{HandOver, TakenOver};
 use super::attention::settle;
 use super::run::{RequestTarget, ResolvedRequest, piped, prompt};
 use crate::args::live::StartArgs;
@@ -34,6 +36,9 @@ struct RunnerSpec {
     /// Set if an agent asked for the session. The arguments are then those of its runner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     child: Option<ChildSpec>,
+    /// Set if an older runner handed the session over. The arguments are then those of that runner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    taken_over: Option<TakenOver>,
 }
 
 /// The report of the runner: the session that listens, or why there is none.
@@ -61,7 +66,7 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         Some(task) => (Some(task.prompt), Some(task.title)),
         None => (text(args)?, None),
     };
-    let spec = RunnerSpec { args: own_args()?, prompt, title, child: None };
+    let spec = RunnerSpec { args: own_args()?, prompt, title, child: None, taken_over: None };
     let spec = serde_json::to_vec(&spec).map_err(internal("could not describe the session"))?;
     let runtime = async_runtime::start()?;
     let report = runtime.block_on(async {
@@ -140,7 +145,7 @@ pub(crate) fn runner() -> Result<(), CommandError> {
         let session = runtime.block_on(open(&args, spec))?;
         Ok((runtime, session))
     });
-    let (runtime, (session, socket, attention)) = match opened {
+    let (runtime, OpenedSession { session, socket, attention, hand_over }) = match opened {
         Ok(opened) => opened,
         Err(error) => {
             let text = error.text().unwrap_or_default();
@@ -155,6 +160,8 @@ pub(crate) fn runner() -> Result<(), CommandError> {
     };
     tell(report, &listening);
     let code = runtime.block_on(until_over(session));
+    // Before the hooks of the user's settings, which may take long: a client waits.
+    runtime.block_on(hand_over.start());
     runtime.block_on(settle(&attention));
     let code = code?;
     runtime.shutdown_background();
@@ -181,6 +188,9 @@ fn prepare(spec: &[u8]) -> Result<(StartArgs, RunnerSpec), CommandError> {
             if let Some(child) = &spec.child {
                 child.apply(&mut args);
             }
+            if let Some(taken_over) = &spec.taken_over {
+                taken_over.apply(&mut args);
+            }
             Ok((*args, spec))
         }
         Ok(_) | Err(_) => {
@@ -189,9 +199,17 @@ fn prepare(spec: &[u8]) -> Result<(StartArgs, RunnerSpec), CommandError> {
     }
 }
 
+/// A session that listens.
+struct OpenedSession {
+    session: LiveSession,
+    socket: PathBuf,
+    attention: Attention,
+    hand_over: HandOver,
+}
+
 /// Opens the session and its socket.
-async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<(LiveSession, PathBuf, Attention), CommandError> {
-    let RunnerSpec { args: own_args, prompt, title, child } = spec;
+async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<OpenedSession, CommandError> {
+    let RunnerSpec { args: own_args, prompt, title, child, .. } = spec;
     let mut request = args.request.clone();
     // A title may be longer than a name.
     let title = title.map(|title| title[..title.floor_char_boundary(bowline::NAME_LIMIT)].to_owned());
@@ -234,16 +252,24 @@ async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<(LiveSession, PathBu
     };
     let session = session.open().await.map_err(CommandError::from)?;
     let cwd = resolved.args.cwd.clone().map_or_else(std::env::current_dir, std::path::absolute);
+    let cwd = cwd.map_err(internal("could not find the directory of the session"))?;
+    let hand_over = HandOver {
+        slot: session.successor(),
+        session: session.id().to_string(),
+        cwd: cwd.clone(),
+        args: own_args.clone(),
+        child: child.clone(),
+    };
     let starter = ChildRunners {
         session: session.id().clone(),
         args: own_args,
         provider: named.name().to_owned(),
-        cwd: cwd.map_err(internal("could not find the directory of the session"))?,
+        cwd,
         depth: child.map_or(0, |child| child.depth),
         contained: resolved.args.docker.is_some(),
     };
     let socket = session.serve_with(starter).map_err(CommandError::from)?;
-    Ok((session, socket, resolved.config.attention.clone()))
+    Ok(OpenedSession { session, socket, attention: resolved.config.attention.clone(), hand_over })
 }
 
 /// Waits for the end of the session. A signal stops it, a second one kills the agent.

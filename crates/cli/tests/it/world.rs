@@ -73,7 +73,7 @@ impl World {
     pub(crate) fn bowline<A: AsRef<OsStr>>(&self, args: &[A]) -> Call<'_> {
         let args = args.iter().map(|arg| arg.as_ref().to_owned()).collect();
         let (env, input) = (Vec::new(), Input::Nothing);
-        Call { world: self, args, prompt: None, env, input, user: None, before: None }
+        Call { world: self, args, prompt: None, env, input, user: None, before: None, program: None }
     }
 
     /// A run of an agent that carries the mark.
@@ -175,9 +175,16 @@ pub(crate) struct Call<'a> {
     input: Input,
     user: Option<u32>,
     before: Option<&'static str>,
+    program: Option<PathBuf>,
 }
 
 impl<'a> Call<'a> {
+    /// Starts this copy of the program instead.
+    pub(crate) fn program(mut self, program: &Path) -> Self {
+        self.program = Some(program.to_owned());
+        self
+    }
+
     pub(crate) fn with<A: AsRef<OsStr>>(mut self, args: &[A]) -> Self {
         self.args.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
         self
@@ -219,9 +226,10 @@ impl<'a> Call<'a> {
     /// Returns the command as it would be started.
     #[expect(clippy::disallowed_methods, reason = "the command under test is started here")]
     pub(crate) fn command(&self) -> Command {
-        let program = match self.user {
-            Some(uid) => reachable(self.world, uid),
-            None => PathBuf::from(env!("CARGO_BIN_EXE_bowline")),
+        let program = match (&self.program, self.user) {
+            (Some(program), _) => program.clone(),
+            (None, Some(uid)) => reachable(self.world, uid),
+            (None, None) => PathBuf::from(env!("CARGO_BIN_EXE_bowline")),
         };
         let mut command = match self.before {
             Some(line) => {

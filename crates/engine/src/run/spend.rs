@@ -8,7 +8,7 @@ use bowline_providers::usage::Spent;
 use super::Run;
 use super::ladder::StopCause;
 use super::values::{Now, RunStep};
-use crate::budget::BudgetFinding;
+use crate::budget::{BudgetFinding, BudgetScope};
 
 impl Run {
     /// Sets the usage of a turn that its budget ended to the amount counted then. A stopped program may report zero.
@@ -29,6 +29,11 @@ impl Run {
         ended.cost_usd = ended.cost_usd.filter(|cost| *cost > 0.0).or(cost_usd);
         let kind = Kind::UsageReported(spent.of_turn());
         drafts.insert(place, UnnumberedEvent { turn, source: Source::Bowline, raw, kind });
+    }
+
+    /// Returns whether something is limited within a scope.
+    pub(crate) fn has_limit(&self, extent: BudgetScope) -> bool {
+        self.guard.has_limit(extent)
     }
 
     /// Checks whether the budget is used up.

@@ -4,6 +4,7 @@ use bowline_protocol::kinds::{ApprovalAsked, OptionState, QuestionAsked};
 use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, SessionSnapshot};
 
 use super::Session;
+use crate::budget::BudgetScope;
 
 /// How many options are kept. An agent that invents options must not fill the memory.
 const OPTIONS_AT_MOST: usize = 256;
@@ -72,6 +73,11 @@ impl SessionView {
 }
 
 impl Session {
+    /// Returns whether the session has a limit of its own, beside those of a day and a project, which all runs share.
+    pub fn has_own_limit(&self) -> bool {
+        self.run.has_limit(BudgetScope::Request)
+    }
+
     /// Returns the snapshot of a live session; `None` for one of one prompt.
     pub fn snapshot(&self) -> Option<SessionSnapshot> {
         let live = self.live.as_ref()?;
@@ -83,6 +89,7 @@ impl Session {
             provider: plan.provider.clone(),
             native_session: live.view.native.clone(),
             model: self.run.model().map(str::to_owned),
+            permission: self.run.permission(),
             control: live.control,
             turn: if live.has_process() && self.run.has_open_turn() {
                 Some(self.run.last_turn())

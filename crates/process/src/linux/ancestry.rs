@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags};
@@ -95,6 +96,17 @@ impl PeerProcess {
         // After the walk, as in `origin`.
         !self.has_ended()
             && walk.is_some_and(|walk| walk.iter().skip(1).any(|step| step.process.pid == ancestor))
+    }
+
+    /// Returns the program that the process executes.
+    pub(crate) fn program(&self) -> io::Result<PathBuf> {
+        let program = fs::read_link(format!("/proc/{}/exe", self.pid))?;
+        // After the read, as in `origin`.
+        if self.has_ended() {
+            return Err(io::Error::other("the process that connected has ended"));
+        }
+        // The link of a file that was deleted ends in ` (deleted)` (proc_pid_exe(5)).
+        if fs::metadata(&program)?.is_file() { Ok(program) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     fn has_ended(&self) -> bool {
@@ -303,6 +315,16 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(found, ProcessOrigin::Agent { .. }), "{found:?}");
+    }
+
+    #[test]
+    fn the_program_of_a_peer_is_its_own() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (_, here) = peer(ours.as_fd()).unwrap();
+        assert_eq!(here.program().unwrap(), std::env::current_exe().unwrap());
+        drop(theirs);
+        let ended = PeerProcess { pid: here.pid, handle: None };
+        assert!(ended.program().is_err(), "its id may be another process's by now");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod children;
 mod resumed;
 mod serve;
+mod successor;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -33,6 +34,7 @@ use crate::sessions::journal::Home;
 pub use children::StartChild;
 pub use resumed::resume;
 pub use serve::{AttachedSession, attach, attach_in};
+pub use successor::{Successor, SuccessorSlot};
 
 /// How long an idle agent lives, unless the caller says otherwise.
 pub const IDLE: Duration = Duration::from_mins(10);
@@ -177,7 +179,17 @@ impl SessionTask {
             // The caller may have dropped the handle.
             let _ = told.send(prepared.drive_to_the_end().await);
         });
-        Ok(LiveSession { run, control, cwd, prices, done, service: Mutex::default(), detached: false })
+        let successor = SuccessorSlot::default();
+        Ok(LiveSession {
+            run,
+            control,
+            cwd,
+            prices,
+            done,
+            service: Mutex::default(),
+            successor,
+            detached: false,
+        })
     }
 }
 
@@ -202,6 +214,7 @@ pub struct LiveSession {
     done: oneshot::Receiver<Result<Record, Error>>,
     /// Serves the control socket, if it is served.
     service: Mutex<Option<JoinHandle<()>>>,
+    successor: SuccessorSlot,
     detached: bool,
 }
 
@@ -301,6 +314,11 @@ impl LiveSession {
                 return Err(OrderRefused::Stopping);
             }
         }
+    }
+
+    /// Returns the place in which the runner that takes the session over is found when the stint is over.
+    pub fn successor(&self) -> SuccessorSlot {
+        self.successor.clone()
     }
 
     /// Waits for the end of the session, and returns the record of the stint.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use bowline_engine::RunCommand;
 use bowline_protocol::kinds::Notice;
-use bowline_protocol::{Millis, OrderRefused, Receipt, SessionOrder, SessionSnapshot, WhenBusy};
+use bowline_protocol::{
+    Millis, OrderRefused, PermissionMode, Receipt, SessionOrder, SessionSnapshot, WhenBusy,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// An order from outside of the run.
@@ -19,8 +21,17 @@ pub(crate) enum RunOrder {
     Order(Box<AnsweredOrder>),
     /// A request for the snapshot of a live session.
     Snapshot(oneshot::Sender<SessionSnapshot>),
+    /// Stop the session if nothing runs and nothing waits, for a newer runner.
+    HandOver(oneshot::Sender<Result<HandedOver, OrderRefused>>),
     /// A notice about our own machinery.
     Remark(Notice),
+}
+
+/// What a newer runner cannot read from the files of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HandedOver {
+    /// The permission mode of the moment. An agent can write `session.json`.
+    pub(crate) permission: Option<PermissionMode>,
 }
 
 impl RunOrder {
@@ -32,7 +43,7 @@ impl RunOrder {
                 matches!(order.what, SessionOrder::Stop | SessionOrder::Kill | SessionOrder::Interrupt)
             }
             // From the session monitor and our own machinery, not from the caller.
-            Self::Overdue(_) | Self::Snapshot(_) | Self::Remark(_) => false,
+            Self::Overdue(_) | Self::Snapshot(_) | Self::HandOver(_) | Self::Remark(_) => false,
         }
     }
 }
@@ -115,6 +126,13 @@ impl Control {
         let (answer, _) = oneshot::channel();
         let images = BTreeMap::new();
         self.send(RunOrder::Order(Box::new(AnsweredOrder { what, images, answer })));
+    }
+
+    /// Stops a live session at rest, for a newer runner. Nothing can begin between the look at its state and the stop.
+    pub(crate) async fn hand_over(&self) -> Result<HandedOver, OrderRefused> {
+        let (answer, answered) = oneshot::channel();
+        self.send(RunOrder::HandOver(answer));
+        answered.await.unwrap_or(Err(OrderRefused::Stopping))
     }
 
     /// Returns the snapshot of a live session; `None` if it is over, or is a turn of one prompt.

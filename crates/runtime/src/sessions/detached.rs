@@ -21,7 +21,20 @@ pub async fn start_runner(
 ) -> Result<DetachedProcess, SpawnError> {
     // A program that was replaced since its start has no file any more; the one on PATH is its successor.
     let program = std::env::current_exe().ok().filter(|path| path.exists());
-    let program = program.unwrap_or_else(|| PathBuf::from("bowline"));
+    start_runner_of(program.unwrap_or_else(|| PathBuf::from("bowline")), args, spec, log).await
+}
+
+/// The same with another program, such as one that takes a session over ([`Successor`](crate::Successor)).
+///
+/// # Errors
+///
+/// The program could not be started.
+pub async fn start_runner_of(
+    program: PathBuf,
+    args: impl IntoIterator<Item = OsString>,
+    spec: Vec<u8>,
+    log: Option<PathBuf>,
+) -> Result<DetachedProcess, SpawnError> {
     let (args, env) = (args.into_iter().collect(), std::env::vars_os().collect());
     detach(DetachedCommand { program, args, env, spec, log }).await
 }

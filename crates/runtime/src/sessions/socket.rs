@@ -7,9 +7,10 @@
 //! A peer must have the runner's user id. A peer inside the process tree of an agent may watch and nothing else, because an agent
 //! must not approve its own requests ([`rights`]). A client checks the runner, too: an agent can replace the socket.
 
+mod build;
 pub(crate) mod client;
 mod connection;
-mod lines;
+pub(crate) mod lines;
 pub(crate) mod place;
 pub(crate) mod rights;
 pub(crate) mod server;

@@ -83,6 +83,10 @@ impl StartChild for ChildRunners {
         (self.depth >= DEPTH).then(reason)
     }
 
+    fn keeps_the_session(&self) -> Option<String> {
+        self.contained.then(|| "its agent runs in a container".to_owned())
+    }
+
     async fn start(&self, request: ChildRequest) -> Result<SessionId, String> {
         let prompt = Some(request.prompt.clone());
         let child = ChildSpec {
@@ -92,7 +96,8 @@ impl StartChild for ChildRunners {
             cwd: self.cwd.clone(),
             request,
         };
-        let spec = RunnerSpec { args: self.args.clone(), prompt, title: None, child: Some(child) };
+        let spec =
+            RunnerSpec { args: self.args.clone(), prompt, title: None, child: Some(child), taken_over: None };
         let spec = serde_json::to_vec(&spec).map_err(|error| error.to_string())?;
         // With the variables of this runner, which its user set, and none of the agent's.
         let started =

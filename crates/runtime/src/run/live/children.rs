@@ -15,6 +15,12 @@ pub trait StartChild: Send + Sync + 'static {
     /// Returns why no session is started at all, before a person is asked.
     fn refusal(&self) -> Option<String>;
 
+    /// Returns why the session is not handed over to a runner of a newer build. A program that hands it over starts that runner at the
+    /// end of the stint ([`LiveSession::successor`](super::LiveSession::successor)).
+    fn keeps_the_session(&self) -> Option<String> {
+        Some("the program that runs this session starts no other runner".to_owned())
+    }
+
     /// Starts a session that a person has allowed, or returns why it did not begin.
     fn start(&self, child: ChildRequest) -> impl Future<Output = Result<SessionId, String>> + Send;
 }
@@ -43,6 +49,10 @@ pub(super) struct ChildStarts<S> {
 impl<S: StartChild> ChildStarts<S> {
     pub(super) fn by(starter: S) -> Arc<Self> {
         Arc::new(Self { starter, slots: Arc::new(Semaphore::new(CHILDREN)) })
+    }
+
+    pub(super) fn keeps_the_session(&self) -> Option<String> {
+        self.starter.keeps_the_session()
     }
 
     /// Asks a person, and starts the session. Returns when it listens, or when it will not.

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::LiveSession;
 use super::children::{ChildStarts, NoChildren, StartChild};
+use super::successor::SuccessorSlot;
 use crate::run::approval::Approval;
 use crate::run::error::Error;
 use crate::run::turn_record::TurnRecord;
@@ -20,6 +21,7 @@ use crate::sessions::control::{AnsweredOrder, Control, RunOrder};
 use crate::sessions::journal::Home;
 use crate::sessions::resolve::resolve_in;
 use crate::sessions::socket::client::{ConnectError, ConnectionEnd, OrderError, OrderSender, SocketClient};
+use crate::sessions::socket::lines::VERSIONS;
 use crate::sessions::socket::place::SocketPlaces;
 use crate::sessions::socket::rights::{ClientRights, TreeJudge};
 use crate::sessions::socket::server::{
@@ -62,14 +64,16 @@ impl LiveSession {
             requests,
             head: self.head(),
             judge: Arc::new(TreeJudge { guarantee }),
+            versions: VERSIONS,
         };
         let service = tokio::spawn(serve(socket, served));
         *self.service.lock().unwrap_or_else(PoisonError::into_inner) = Some(service);
         let (control, cwd) = (self.control.clone(), self.cwd.clone());
-        let children = ChildStarts::by(starter);
+        let owner =
+            SessionOwner { control, cwd, children: ChildStarts::by(starter), successor: self.successor() };
         tokio::spawn(async move {
             while let Some(request) = inbox.recv().await {
-                pass_on(request, &control, &cwd, &children).await;
+                owner.take(request).await;
             }
         });
         Ok(path)
@@ -82,49 +86,59 @@ impl LiveSession {
     }
 }
 
-/// Passes a request of a client on to the session, with its sender and the contents of images.
-async fn pass_on<S: StartChild>(
-    request: SessionRequest,
-    control: &Control,
-    cwd: &Path,
-    children: &Arc<ChildStarts<S>>,
-) {
-    match request {
-        SessionRequest::Snapshot(SnapshotRequest { reply }) => control.send(RunOrder::Snapshot(reply)),
-        SessionRequest::Order(IncomingOrder {
-            order: SessionOrder::Start { child }, reply: answer, ..
-        }) => {
-            let (control, children) = (control.clone(), children.clone());
-            // A person may take hours to decide, and other orders must not wait for that.
-            tokio::spawn(async move {
-                // The client may be gone.
-                let _ = answer.send(children.start(child, control).await);
-            });
-        }
-        SessionRequest::Order(IncomingOrder { mut order, from, reply: answer }) => {
-            let mut images = BTreeMap::new();
-            if let SessionOrder::Prompt { attachments, from: sender, .. } = &mut order {
-                sender.get_or_insert_with(|| from.to_string());
-                match images_of(attachments, cwd).await {
-                    Ok(read) => images = read,
-                    Err(reason) => {
-                        // The client may be gone.
-                        let _ = answer.send(Err(OrderRefused::Rejected { reason }));
-                        return;
+/// The owner of a session that is served, for the requests of its clients.
+struct SessionOwner<S> {
+    control: Control,
+    cwd: PathBuf,
+    children: Arc<ChildStarts<S>>,
+    successor: SuccessorSlot,
+}
+
+impl<S: StartChild> SessionOwner<S> {
+    /// Passes a request of a client on to the session, with its sender and the contents of images.
+    async fn take(&self, request: SessionRequest) {
+        let Self { control, cwd, children, successor } = self;
+        match request {
+            SessionRequest::Snapshot(SnapshotRequest { reply }) => control.send(RunOrder::Snapshot(reply)),
+            // In turn with the others, so that no prompt of this client is lost behind it.
+            SessionRequest::HandOver(request) => successor.hand_over(request, control, children).await,
+            SessionRequest::Order(IncomingOrder {
+                order: SessionOrder::Start { child },
+                reply: answer,
+                ..
+            }) => {
+                let (control, children) = (control.clone(), children.clone());
+                // A person may take hours to decide, and other orders must not wait for that.
+                tokio::spawn(async move {
+                    // The client may be gone.
+                    let _ = answer.send(children.start(child, control).await);
+                });
+            }
+            SessionRequest::Order(IncomingOrder { mut order, from, reply: answer }) => {
+                let mut images = BTreeMap::new();
+                if let SessionOrder::Prompt { attachments, from: sender, .. } = &mut order {
+                    sender.get_or_insert_with(|| from.to_string());
+                    match images_of(attachments, cwd).await {
+                        Ok(read) => images = read,
+                        Err(reason) => {
+                            // The client may be gone.
+                            let _ = answer.send(Err(OrderRefused::Rejected { reason }));
+                            return;
+                        }
                     }
                 }
-            }
-            if let SessionOrder::SendOffered { prompt } = &order {
-                match offered_images(prompt, control, cwd).await {
-                    Ok(read) => images = read,
-                    Err(reason) => {
-                        // The client may be gone.
-                        let _ = answer.send(Err(OrderRefused::Unsupported { reason }));
-                        return;
+                if let SessionOrder::SendOffered { prompt } = &order {
+                    match offered_images(prompt, control, cwd).await {
+                        Ok(read) => images = read,
+                        Err(reason) => {
+                            // The client may be gone.
+                            let _ = answer.send(Err(OrderRefused::Unsupported { reason }));
+                            return;
+                        }
                     }
                 }
+                control.send(RunOrder::Order(Box::new(AnsweredOrder { what: order, images, answer })));
             }
-            control.send(RunOrder::Order(Box::new(AnsweredOrder { what: order, images, answer })));
         }
     }
 }
@@ -240,10 +254,10 @@ pub async fn attach_in(home: &Home, name: impl AsRef<str>) -> Result<AttachedSes
 /// A live session whose runner is another process. Dropping it changes nothing for the session.
 #[derive(Debug)]
 pub struct AttachedSession {
-    client: SocketClient,
+    pub(super) client: SocketClient,
     orders: OrderSender,
     head: watch::Receiver<u64>,
-    home: Home,
+    pub(super) home: Home,
 }
 
 impl AttachedSession {

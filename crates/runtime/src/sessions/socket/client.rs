@@ -3,6 +3,7 @@
 //! Two tasks own the connection. Orders can be in flight at the same time, from any clone of the [`OrderSender`], while the head is
 //! watched. Events are read from the journal; [`SocketClient::watch`] only tells that there are new ones.
 
+mod errors;
 mod unanswered;
 
 use std::collections::HashMap;
@@ -13,131 +14,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bowline_process::ancestry::SocketPeer;
-use bowline_process::{RuntimeGap, check_runtime};
-use bowline_protocol::kinds::SessionState;
-use bowline_protocol::{OrderRefused, Receipt, SessionId, SessionOrder, SessionSnapshot};
+use bowline_process::check_runtime;
+use bowline_protocol::{Receipt, SessionId, SessionOrder, SessionSnapshot};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::build::ProgramBuild;
 use super::lines::{
-    ClientCall, ClientHello, HelloLine, LINE_LIMIT, LineError, LineErrorCode, ReadLine, ServerHello,
-    ServerLine, VERSION, encode, read_line,
+    ClientCall, ClientHello, HelloLine, LINE_LIMIT, LineError, LineErrorCode, LineVersions, ReadLine,
+    ServerHello, ServerLine, VERSIONS, encode, read_line,
 };
 use super::place::{SocketError, SocketPlaces, check_dir};
 use super::rights::{ClientRights, distrust};
 use crate::sessions::journal::{Home, JournalError, SessionMeta, is_live};
-use crate::sessions::resolve::ResolveError;
 use crate::system::surroundings::Surroundings;
+pub use errors::{ConnectError, OrderError};
 
 /// How long a runner may take to reply to the first line. A runner that another process stopped does not reply.
 const HELLO: Duration = Duration::from_secs(10);
 
 /// The lines that may wait for the runner to read them.
 const LINES: usize = 16;
-
-/// Why a client could not connect to a session.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The call was not made in a tokio runtime with timers and IO.
-    #[error(transparent)]
-    NoRuntime(#[from] RuntimeGap),
-    /// The description of the session cannot be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The name means no session, or several.
-    #[error(transparent)]
-    Name(#[from] ResolveError),
-    /// No process runs the session.
-    #[error("session {session} is not running; its last state is: {}", state_name(*state))]
-    NotRunning {
-        /// The session.
-        session: SessionId,
-        /// Its state on file.
-        state: SessionState,
-    },
-    /// The runner lives and takes no orders: it is a run of one prompt, or of an older version.
-    #[error("the runner of session {session} has no control socket")]
-    NoSocket {
-        /// The session.
-        session: SessionId,
-        /// The runner's process id.
-        pid: Option<u32>,
-    },
-    /// The directory of the socket is not safe.
-    #[error(transparent)]
-    Socket(#[from] SocketError),
-    /// The socket belongs to a process of another user.
-    #[error("the control socket of session {session} belongs to user {user}")]
-    OtherUser {
-        /// The session.
-        session: SessionId,
-        /// The user id.
-        user: u32,
-    },
-    /// The socket belongs to a process that is not the runner: an agent may have replaced it.
-    #[error(
-        "the control socket of session {session} belongs to {}, which is not the runner: {reason}",
-        process_name(*pid)
-    )]
-    NotRunner {
-        /// The session.
-        session: SessionId,
-        /// The process that listens.
-        pid: Option<u32>,
-        /// The reason.
-        reason: String,
-    },
-    /// The runner speaks another version of the lines.
-    #[error("the runner speaks version {runner} of the control protocol, and this program version {client}")]
-    Version {
-        /// The runner's version.
-        runner: u32,
-        /// Ours.
-        client: u32,
-    },
-    /// The runner refused the connection.
-    #[error("the runner refused the connection: {message}")]
-    Refused {
-        /// The reason.
-        message: String,
-    },
-    /// The runner did not reply.
-    #[error("the runner did not reply within {} s", HELLO.as_secs())]
-    Silent,
-    /// The connection failed.
-    #[error("could not exchange data with the runner")]
-    Io(#[source] io::Error),
-}
-
-/// Why an order has no receipt.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OrderError {
-    /// The session refused it.
-    #[error(transparent)]
-    Refused(#[from] OrderRefused),
-    /// The stint is over.
-    #[error("the session's runner has ended")]
-    Over,
-    /// The connection was lost before the answer. The order may have been carried out.
-    #[error("the connection to the runner was lost; the order may have been carried out")]
-    Lost,
-    /// The order is too long to be sent.
-    #[error("the order has {bytes} bytes, and at most {LINE_LIMIT} can be sent")]
-    TooLong {
-        /// The length of its line.
-        bytes: usize,
-    },
-    /// The runner does not know such an order, or its answer was not understood.
-    #[error("the runner did not understand the order: {message}")]
-    NotUnderstood {
-        /// The runner's words.
-        message: String,
-    },
-}
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,11 +96,27 @@ impl SocketClient {
         session: &SessionId,
         places: &SocketPlaces,
     ) -> Result<Self, ConnectError> {
+        match Self::connect_speaking(VERSIONS, home, session, places).await {
+            // A runner that accepts no list of versions, such as the first ones.
+            Err(ConnectError::Version { runner, .. }) if VERSIONS.has(runner) => {
+                let versions = LineVersions { oldest: runner, newest: runner };
+                Self::connect_speaking(versions, home, session, places).await
+            }
+            met => met,
+        }
+    }
+
+    pub(super) async fn connect_speaking(
+        versions: LineVersions,
+        home: &Home,
+        session: &SessionId,
+        places: &SocketPlaces,
+    ) -> Result<Self, ConnectError> {
         check_runtime()?;
         let mut impostor = None;
         for path in places.candidates(home, session) {
             let Some(stream) = open(&path).await? else { continue };
-            match Self::introduce(stream, home, session).await {
+            match Self::introduce(stream, home, session, versions).await {
                 // The runner may listen in the other directory.
                 Err(error @ ConnectError::NotRunner { .. }) => impostor = impostor.or(Some(error)),
                 met => return met,
@@ -214,7 +129,12 @@ impl SocketClient {
     }
 
     /// Exchanges the first lines.
-    async fn introduce(stream: UnixStream, home: &Home, session: &SessionId) -> Result<Self, ConnectError> {
+    async fn introduce(
+        stream: UnixStream,
+        home: &Home,
+        session: &SessionId,
+        versions: LineVersions,
+    ) -> Result<Self, ConnectError> {
         let peer = SocketPeer::of(stream.as_fd()).map_err(ConnectError::Io)?;
         if !peer.is_same_user() {
             return Err(ConnectError::OtherUser { session: session.clone(), user: peer.user() });
@@ -228,8 +148,7 @@ impl SocketClient {
         }
         let (from, mut to) = stream.into_split();
         let mut from = BufReader::new(from);
-        let program = format!("bowline {}", env!("CARGO_PKG_VERSION"));
-        let line = encode(&HelloLine { hello: ClientHello { version: VERSION, program } });
+        let line = encode(&HelloLine { hello: own_hello(versions) });
         let exchange = async {
             // A runner that refuses the connection may have closed it already. Its reason is read below.
             let written = to.write_all(&line).await;
@@ -243,13 +162,16 @@ impl SocketClient {
         let hello = match reply.map_err(ConnectError::Io)? {
             ServerLine { hello: Some(hello), .. } => hello,
             ServerLine { error: Some(LineError { code: LineErrorCode::Version, version, .. }), .. } => {
-                return Err(ConnectError::Version { runner: version, client: VERSION });
+                return Err(ConnectError::Version { runner: version, client: versions.newest });
             }
             ServerLine { error: Some(error), .. } => {
                 return Err(ConnectError::Refused { message: error.message });
             }
             _ => return Err(ConnectError::Refused { message: "it sent no `hello`".to_owned() }),
         };
+        if !versions.has(hello.version) {
+            return Err(ConnectError::Version { runner: hello.version, client: versions.newest });
+        }
         // A link or a rename can lead to the socket of another session.
         if hello.session != *session {
             return Err(not_runner(format!("it serves the session {}", hello.session)));
@@ -279,6 +201,16 @@ impl SocketClient {
     /// Returns what this process could do when it connected. The runner checks it again for each order.
     pub fn rights(&self) -> ClientRights {
         self.hello.rights()
+    }
+
+    /// Returns whether the runner is of an older build than this program, and can hand the session over.
+    pub(crate) fn runner_is_older(&self) -> bool {
+        self.hello.build.as_ref().is_some_and(|runner| runner.is_older_than(ProgramBuild::own()))
+    }
+
+    /// Has the runner hand the session over to a runner of this program. The connection then ends.
+    pub(crate) async fn hand_over(&self) -> Result<Receipt, OrderError> {
+        self.sender.answered(|id| ClientCall::HandOver { id }).await
     }
 
     /// Returns a sender of orders that can be cloned.
@@ -312,9 +244,14 @@ impl SocketClient {
 impl OrderSender {
     /// Gives an order and waits for its receipt. Dropping the future does not take the order back.
     pub async fn order(&self, order: SessionOrder) -> Result<Receipt, OrderError> {
+        self.answered(|id| ClientCall::Order { id, order }).await
+    }
+
+    /// Makes a call that is answered by a receipt.
+    async fn answered(&self, call: impl FnOnce(u64) -> ClientCall) -> Result<Receipt, OrderError> {
         let (reply, answer) = oneshot::channel();
         let id = self.register(OpenCall::Order(reply))?;
-        self.send_call(id, ClientCall::Order { id, order }).await?;
+        self.send_call(id, call(id)).await?;
         // The reading task drops the other end only with its own end, after it has answered all calls that it knew.
         answer.await.unwrap_or(Err(OrderError::Lost))
     }
@@ -363,6 +300,16 @@ impl OrderSender {
     }
 }
 
+/// How this program introduces itself.
+fn own_hello(versions: LineVersions) -> ClientHello {
+    ClientHello {
+        version: versions.newest,
+        oldest: Some(versions.oldest).filter(|oldest| *oldest != versions.newest),
+        program: format!("bowline {}", env!("CARGO_PKG_VERSION")),
+        build: Some(ProgramBuild::own().clone()),
+    }
+}
+
 fn after(end: ConnectionEnd) -> OrderError {
     match end {
         ConnectionEnd::StintOver => OrderError::Over,
@@ -399,26 +346,6 @@ fn unreachable_session(home: &Home, session: &SessionId) -> Result<ConnectError,
         true => ConnectError::NoSocket { session, pid: meta.runner.map(|runner| runner.pid) },
         false => ConnectError::NotRunning { session, state: meta.state },
     })
-}
-
-fn process_name(pid: Option<u32>) -> String {
-    pid.map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"))
-}
-
-fn state_name(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Created => "created",
-        SessionState::Preparing => "preparing",
-        SessionState::Starting => "starting",
-        SessionState::Running => "running",
-        SessionState::Idle => "idle",
-        SessionState::WaitingForApproval => "waiting for an approval",
-        SessionState::WaitingForInput => "waiting for input",
-        SessionState::PausedByHuman => "paused",
-        SessionState::Stopping => "stopping",
-        SessionState::Completed => "completed",
-        SessionState::Failed => "failed",
-    }
 }
 
 /// Passes the runner's lines on until the connection ends.

@@ -1,6 +1,7 @@
 //! One client of the control socket: a reader that passes requests on, and a writer of answers and new heads.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_process::ancestry::SocketPeer;
@@ -12,12 +13,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::build::ProgramBuild;
 use super::lines::{
-    BadLine, ClientCall, EmptyObject, HelloLine, LINE_LIMIT, LineErrorCode, ReadLine, ServerHello,
-    ServerLine, VERSION, encode, read_line,
+    BadLine, ClientCall, ClientHello, EmptyObject, HelloLine, LINE_LIMIT, LineErrorCode, LineVersions,
+    ReadLine, ServerHello, ServerLine, encode, read_line,
 };
 use super::rights::{ClientRights, PeerJudge};
-use super::server::{ClientSlot, IncomingOrder, OrderSource, ServedSession, SessionRequest, SnapshotRequest};
+use super::server::{
+    ClientSlot, HandOverRequest, IncomingOrder, OrderSource, ServedSession, SessionRequest, SnapshotRequest,
+};
 
 /// How long a client may take to introduce itself.
 const HELLO: Duration = Duration::from_secs(10);
@@ -69,20 +73,22 @@ async fn talk<J: PeerJudge>(connection: ClientConnection<J>) -> io::Result<()> {
     let ClientConnection { stream, peer, slot: _slot, served, mut over } = connection;
     let (from, mut to) = stream.into_split();
     let mut from = BufReader::new(from);
-    let program = match tokio::time::timeout(HELLO, hello(&mut from)).await {
-        Ok(Ok(Some(Ok(program)))) => program,
+    let (version, client) = match tokio::time::timeout(HELLO, hello(&mut from, served.versions)).await {
+        Ok(Ok(Some(Ok(client)))) => client,
         Ok(Ok(Some(Err(refusal)))) => return to.write_all(&encode(&refusal)).await,
         // It left, or it does not speak.
         Ok(Ok(None)) | Err(_) => return Ok(()),
         Ok(Err(error)) => return Err(error),
     };
     let head = *served.head.borrow();
-    let hello = ServerHello::new(served.session.clone(), head, served.judge.rights(&peer));
+    let hello = ServerHello::new(version, served.session.clone(), head, served.judge.rights(&peer));
     to.write_all(&encode(&ServerLine { hello: Some(hello), ..ServerLine::default() })).await?;
     let (answers, queue) = mpsc::channel(OPEN_REQUESTS);
-    let source = OrderSource { program, pid: peer.pid() };
+    let letters = client.program.chars().filter(|letter| !letter.is_control());
+    let source = OrderSource { program: letters.take(NAME_LIMIT).collect(), pid: peer.pid() };
+    let is_newer = client.build.is_some_and(|client| ProgramBuild::own().is_older_than(&client));
     let writer = write(to, queue, served.head.clone());
-    let reader = RequestReader { peer, source, served, answers, open: JoinSet::new() };
+    let reader = RequestReader { peer, source, is_newer, served, answers, open: JoinSet::new() };
     // The reader ends first: when it drops `answers`, the writer writes the rest and ends. A writer that fails ends both.
     let read = async {
         reader.read(&mut from, &mut over).await?;
@@ -95,8 +101,11 @@ async fn talk<J: PeerJudge>(connection: ClientConnection<J>) -> io::Result<()> {
     }
 }
 
-/// Reads the first line. Returns the client's name, or the line that refuses the client; none if it left.
-async fn hello(from: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Result<String, ServerLine>>> {
+/// Reads the first line. Returns the version that both sides speak and the client, or the line that refuses the client; none if it left.
+async fn hello(
+    from: &mut BufReader<OwnedReadHalf>,
+    versions: LineVersions,
+) -> io::Result<Option<Result<(u32, ClientHello), ServerLine>>> {
     let line = match read_line(from).await? {
         ReadLine::Line(line) => line,
         ReadLine::TooLong => return Ok(Some(Err(too_long()))),
@@ -109,13 +118,12 @@ async fn hello(from: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Result<
             return Ok(Some(Err(ServerLine::error(None, LineErrorCode::BadLine, message))));
         }
     };
-    if hello.version != VERSION {
-        let message =
-            format!("this runner speaks version {VERSION}, and the client version {}", hello.version);
-        return Ok(Some(Err(ServerLine::error(None, LineErrorCode::Version, message))));
-    }
-    let letters = hello.program.chars().filter(|letter| !letter.is_control());
-    Ok(Some(Ok(letters.take(NAME_LIMIT).collect())))
+    let Some(version) = versions.common(hello.versions()) else {
+        let own = versions.newest;
+        let message = format!("this runner speaks version {own}, and the client version {}", hello.version);
+        return Ok(Some(Err(ServerLine::other_version(own, message))));
+    };
+    Ok(Some(Ok((version, hello))))
 }
 
 fn too_long() -> ServerLine {
@@ -126,6 +134,8 @@ fn too_long() -> ServerLine {
 struct RequestReader<J> {
     peer: SocketPeer,
     source: OrderSource,
+    /// Whether the client says that it is of a newer build than this program.
+    is_newer: bool,
     served: ServedSession<J>,
     answers: mpsc::Sender<Outgoing>,
     /// Requests that wait for their answers. They go on if the client leaves.
@@ -195,6 +205,18 @@ impl<J: PeerJudge> RequestReader<J> {
                 });
                 None
             }
+            ClientCall::HandOver { id } => {
+                let program = match self.successor() {
+                    Ok(program) => program,
+                    Err(refused) => return Some(Outgoing::line(ServerLine::answer(id, Err(refused)))),
+                };
+                let (reply, answer) = oneshot::channel();
+                self.send(SessionRequest::HandOver(HandOverRequest { program, reply })).await;
+                self.await_answer(async move {
+                    ServerLine::answer(id, answer.await.unwrap_or(Err(OrderRefused::Stopping)))
+                });
+                None
+            }
             ClientCall::Order { id, order } => {
                 // For each order: the process may have executed another program, or exited and left its socket to a child.
                 let judge = &self.served.judge;
@@ -216,6 +238,20 @@ impl<J: PeerJudge> RequestReader<J> {
                 None
             }
         }
+    }
+
+    /// Returns the program that takes the session over: the client's, as the kernel names it, because a path that a client sends may be
+    /// anything.
+    fn successor(&self) -> Result<PathBuf, OrderRefused> {
+        if let ClientRights::Watch { why } = self.served.judge.rights(&self.peer) {
+            return Err(OrderRefused::Forbidden { reason: why });
+        }
+        let impossible = |reason| OrderRefused::Unsupported { reason };
+        if !self.is_newer {
+            return Err(impossible("the client is not newer than the runner".to_owned()));
+        }
+        let program = self.peer.program();
+        program.map_err(|error| impossible(format!("the client's program cannot be started: {error}")))
     }
 
     async fn send(&self, request: SessionRequest) {

@@ -5,6 +5,7 @@
 //! | `{"hello":{"version":1,"program":"bowline 0.1.0"}}` | `{"hello":{"version":1,"session":"s-1","head":7,"rights":"full"}}` |
 //! | `{"id":1,"order":{"order":"interrupt"}}` | `{"id":1,"receipt":{"receipt":"done"}}` or `{"id":1,"refused":{"refused":"turn_over"}}` |
 //! | `{"id":2,"snapshot":{}}` | `{"id":2,"snapshot":{...}}` |
+//! | `{"id":3,"hand_over":{}}` | `{"id":3,"receipt":{"receipt":"done"}}`, then `end`, and a runner of the client's program; or `refused` |
 //! | `{"watch":{}}` | `{"head":8}` for new events, several together; `{"end":{}}` at the end of the stint |
 //! | anything else | `{"error":{"code":"bad_line","message":"..."}}`, with the `id` if it could be read |
 //!
@@ -17,10 +18,31 @@ use bowline_protocol::{OrderRefused, Receipt, SessionId, SessionOrder, SessionSn
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
+use super::build::ProgramBuild;
 use super::rights::ClientRights;
 
-/// The version of the lines.
-pub(super) const VERSION: u32 = 1;
+/// The versions of the lines that a side speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineVersions {
+    pub(super) oldest: u32,
+    pub(super) newest: u32,
+}
+
+/// The versions that this program speaks.
+pub(crate) const VERSIONS: LineVersions = LineVersions { oldest: 1, newest: 1 };
+
+impl LineVersions {
+    /// Returns the newest version that both sides speak.
+    pub(super) fn common(self, other: Self) -> Option<u32> {
+        let newest = self.newest.min(other.newest);
+        (newest >= self.oldest.max(other.oldest)).then_some(newest)
+    }
+
+    /// Returns whether this side speaks a version.
+    pub(super) fn has(self, version: u32) -> bool {
+        (self.oldest..=self.newest).contains(&version)
+    }
+}
 
 /// The longest line, in bytes: a prompt may be big.
 pub(super) const LINE_LIMIT: usize = 8 << 20;
@@ -34,10 +56,23 @@ pub(super) struct HelloLine {
 /// A client, as it introduces itself.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClientHello {
+    /// The newest version that it speaks.
     pub(super) version: u32,
+    /// The oldest one, if it speaks several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) oldest: Option<u32>,
     /// The program and its version. Untrusted.
     #[serde(default)]
     pub(super) program: String,
+    /// Its build; none if it is not a program that can run sessions. Untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) build: Option<ProgramBuild>,
+}
+
+impl ClientHello {
+    pub(super) fn versions(&self) -> LineVersions {
+        LineVersions { oldest: self.oldest.unwrap_or(self.version), newest: self.version }
+    }
 }
 
 /// A line of a client, after the first one.
@@ -51,6 +86,8 @@ pub(super) struct ClientLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) snapshot: Option<EmptyObject>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hand_over: Option<EmptyObject>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) watch: Option<EmptyObject>,
 }
 
@@ -62,8 +99,17 @@ pub(super) struct EmptyObject {}
 /// The request of a client.
 #[derive(Debug)]
 pub(super) enum ClientCall {
-    Order { id: u64, order: SessionOrder },
-    Snapshot { id: u64 },
+    Order {
+        id: u64,
+        order: SessionOrder,
+    },
+    Snapshot {
+        id: u64,
+    },
+    /// Hand the session over to a runner of the client's program.
+    HandOver {
+        id: u64,
+    },
     Watch,
 }
 
@@ -90,11 +136,12 @@ impl ClientCall {
         let id = parsed.id;
         let bad = |message: &str| BadLine { id, message: message.to_owned() };
         let needs_id = || id.ok_or_else(|| bad("the line has no `id`"));
-        match (parsed.order, parsed.snapshot, parsed.watch) {
-            (Some(order), None, None) => Ok(Self::Order { id: needs_id()?, order }),
-            (None, Some(EmptyObject {}), None) => Ok(Self::Snapshot { id: needs_id()? }),
-            (None, None, Some(EmptyObject {})) => Ok(Self::Watch),
-            _ => Err(bad("a line has one of `order`, `snapshot` and `watch`")),
+        match (parsed.order, parsed.snapshot, parsed.hand_over, parsed.watch) {
+            (Some(order), None, None, None) => Ok(Self::Order { id: needs_id()?, order }),
+            (None, Some(EmptyObject {}), None, None) => Ok(Self::Snapshot { id: needs_id()? }),
+            (None, None, Some(EmptyObject {}), None) => Ok(Self::HandOver { id: needs_id()? }),
+            (None, None, None, Some(EmptyObject {})) => Ok(Self::Watch),
+            _ => Err(bad("a line has one of `order`, `snapshot`, `hand_over` and `watch`")),
         }
     }
 
@@ -106,6 +153,7 @@ impl ClientCall {
                 ClientLine { id: Some(id), order: Some(order), ..ClientLine::default() }
             }
             Self::Snapshot { id } => ClientLine { id: Some(id), snapshot: empty, ..ClientLine::default() },
+            Self::HandOver { id } => ClientLine { id: Some(id), hand_over: empty, ..ClientLine::default() },
             Self::Watch => ClientLine { watch: empty, ..ClientLine::default() },
         }
     }
@@ -135,6 +183,7 @@ pub(super) struct ServerLine {
 /// The first line of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ServerHello {
+    /// The version of the lines from here on.
     pub(super) version: u32,
     pub(super) session: SessionId,
     /// The number of the last event.
@@ -144,6 +193,9 @@ pub(super) struct ServerHello {
     /// The reason for fewer rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
+    /// The runner's build; none in a runner that hands nothing over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) build: Option<ProgramBuild>,
 }
 
 /// [`ClientRights`] as a word.
@@ -157,12 +209,12 @@ pub(super) enum RightsName {
 }
 
 impl ServerHello {
-    pub(super) fn new(session: SessionId, head: u64, rights: ClientRights) -> Self {
+    pub(super) fn new(version: u32, session: SessionId, head: u64, rights: ClientRights) -> Self {
         let (rights, why) = match rights {
             ClientRights::Full => (RightsName::Full, None),
             ClientRights::Watch { why } => (RightsName::Watch, Some(why)),
         };
-        Self { version: VERSION, session, head, rights, why }
+        Self { version, session, head, rights, why, build: Some(ProgramBuild::own().clone()) }
     }
 
     pub(super) fn rights(&self) -> ClientRights {
@@ -208,11 +260,17 @@ impl ServerLine {
         }
     }
 
+    /// Returns the line for a client that speaks none of our versions.
+    pub(super) fn other_version(own: u32, message: String) -> Self {
+        let error = LineError { code: LineErrorCode::Version, message, version: own };
+        Self { error: Some(error), ..Self::default() }
+    }
+
     /// Returns a line with an error.
     pub(super) fn error(id: Option<u64>, code: LineErrorCode, message: impl Into<String>) -> Self {
         Self {
             id,
-            error: Some(LineError { code, message: message.into(), version: VERSION }),
+            error: Some(LineError { code, message: message.into(), version: VERSIONS.newest }),
             ..Self::default()
         }
     }

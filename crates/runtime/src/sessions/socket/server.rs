@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::connection::{self, ClientConnection};
-use super::lines::{LineErrorCode, ServerLine, encode};
+use super::lines::{LineErrorCode, LineVersions, ServerLine, encode};
 use super::place::{BoundSocket, SocketError, SocketPlaces};
 use super::rights::{ClientRights, PeerJudge};
 use crate::sessions::journal::Home;
@@ -48,6 +49,8 @@ pub(crate) enum SessionRequest {
     Order(IncomingOrder),
     /// Report the state of the session.
     Snapshot(SnapshotRequest),
+    /// Hand the session over to a runner of a newer program.
+    HandOver(HandOverRequest),
 }
 
 /// An order of a client. Dropping `reply` answers that the session is over.
@@ -55,6 +58,14 @@ pub(crate) enum SessionRequest {
 pub(crate) struct IncomingOrder {
     pub(crate) order: SessionOrder,
     pub(crate) from: OrderSource,
+    pub(crate) reply: oneshot::Sender<Result<Receipt, OrderRefused>>,
+}
+
+/// A request of a client that may give orders, and that is of a newer build. Dropping `reply` answers that the session is over.
+#[derive(Debug)]
+pub(crate) struct HandOverRequest {
+    /// The client's program, as the kernel names it.
+    pub(crate) program: PathBuf,
     pub(crate) reply: oneshot::Sender<Result<Receipt, OrderRefused>>,
 }
 
@@ -93,6 +104,8 @@ pub(crate) struct ServedSession<J> {
     pub(crate) head: watch::Receiver<u64>,
     /// Decides what a client may do.
     pub(crate) judge: Arc<J>,
+    /// The versions of the lines that this side speaks.
+    pub(crate) versions: LineVersions,
 }
 
 impl<J> Clone for ServedSession<J> {
@@ -102,6 +115,7 @@ impl<J> Clone for ServedSession<J> {
             requests: self.requests.clone(),
             head: self.head.clone(),
             judge: self.judge.clone(),
+            versions: self.versions,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Clients and the runner's side over real sockets, with a fake in place of the session's owner.
 
+mod builds;
 mod place;
 mod requests;
 
@@ -21,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::client::{ConnectError, ConnectionEnd, OrderError, SocketClient};
+use super::lines::{LineVersions, VERSIONS};
 use super::place::SocketPlaces;
 use super::rights::{ClientRights, PeerJudge};
 use super::server::{ControlSocket, IncomingOrder, ServedSession, SessionRequest, serve};
@@ -65,6 +67,10 @@ struct FakeRunner {
 
 impl FakeRunner {
     fn start() -> Self {
+        Self::speaking(VERSIONS)
+    }
+
+    fn speaking(versions: LineVersions) -> Self {
         let place = tempfile::tempdir().unwrap();
         let runtime = place.path().join("run");
         std::fs::DirBuilder::new().mode(0o700).create(&runtime).unwrap();
@@ -85,6 +91,7 @@ impl FakeRunner {
             requests: requests_sender,
             head: head_receiver,
             judge: judge.clone(),
+            versions,
         };
         let served = tokio::spawn(serve(socket, served));
         Self { _place: place, home, session, places, path, judge, requests, head, served }
@@ -131,6 +138,7 @@ fn snapshot(session: &SessionId) -> SessionSnapshot {
         provider: "practice".to_owned(),
         native_session: None,
         model: None,
+        permission: None,
         control: ControlMode::AgentLed,
         turn: None,
         last_turn: None,
@@ -279,10 +287,14 @@ impl RawClient {
     async fn introduced(runner: &FakeRunner) -> Self {
         let mut client = Self::connect(runner).await;
         client.write(r#"{"hello":{"version":1,"program":"raw"}}"#).await;
+        // The build differs with the time at which the test was compiled.
+        let hello = client.read().await.unwrap();
+        let (documented, build) = hello.split_once(r#","build":{"version":"0."#).unwrap();
         assert_eq!(
-            client.read().await.unwrap(),
-            r#"{"hello":{"version":1,"session":"s-20261115-083000123-000g40zz","head":7,"rights":"full"}}"#
+            documented,
+            r#"{"hello":{"version":1,"session":"s-20261115-083000123-000g40zz","head":7,"rights":"full""#
         );
+        assert!(build.contains(r#"","built":"#) && build.ends_with("}}}"), "{build}");
         client
     }
 
