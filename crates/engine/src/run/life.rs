@@ -19,7 +19,7 @@ use bowline_providers::dialect::{Acknowledgement, HostPrompt, QuestionReply, Sen
 
 use super::ladder::{StopCause, StopLadder};
 use super::request_ids::RequestIds;
-use super::values::{Approver, Lifetime};
+use super::values::{Approver, Lifetime, Numbering};
 use super::watch::Watchdogs;
 use super::{AgentProcess, Now, Run, RunEnd, RunPhase, RunPlan, RunStep};
 
@@ -221,6 +221,11 @@ impl Run {
     /// Returns the last turn that began; 0 before the first.
     pub(crate) fn last_turn(&self) -> u32 {
         self.state.last_turn()
+    }
+
+    /// Returns where a further run of the session begins.
+    pub(crate) fn numbering(&self) -> Numbering {
+        self.state.numbering()
     }
 
     /// Returns the number of the next turn.

@@ -9,7 +9,7 @@ use bowline_protocol::{
 use bowline_providers::dialect::UnnumberedEvent;
 
 use super::ladder::StopCause;
-use super::values::{ResumeTarget, RunPlan};
+use super::values::{Numbering, ResumeTarget, RunPlan};
 use crate::footprint::Footprint;
 use crate::usage_error;
 
@@ -99,6 +99,16 @@ impl RunState {
     /// Returns the number that the next turn gets.
     pub(super) fn next_turn(&self) -> u32 {
         self.turns_before.max(self.turn) + 1
+    }
+
+    /// Returns where a further run of the session begins.
+    pub(super) fn numbering(&self) -> Numbering {
+        Numbering {
+            next_seq: self.seq + 1,
+            next_turn: self.next_turn(),
+            stdout: self.stdout_bytes,
+            stderr: self.stderr_bytes,
+        }
     }
 
     /// Returns the number of the last event.

@@ -5,6 +5,7 @@ use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, SessionSnapshot};
 
 use super::Session;
 use crate::budget::BudgetScope;
+use crate::run::Numbering;
 
 /// How many options are kept. An agent that invents options must not fill the memory.
 const OPTIONS_AT_MOST: usize = 256;
@@ -76,6 +77,11 @@ impl Session {
     /// Returns whether the session has a limit of its own, beside those of a day and a project, which all runs share.
     pub fn has_own_limit(&self) -> bool {
         self.run.has_limit(BudgetScope::Request)
+    }
+
+    /// Returns where a further run of the session begins.
+    pub fn numbering(&self) -> Numbering {
+        self.run.numbering()
     }
 
     /// Returns the snapshot of a live session; `None` for one of one prompt.

@@ -31,6 +31,11 @@ fn a_run_goes_on_behind_the_runs_before_it() {
     }
     let line = INIT.len() as u64 + 1;
     assert_eq!(starts, [1_000, 1_000 + line]);
+    // The next run of the session goes on behind this one.
+    let end = events.len() as u64 + 41;
+    let next = world.run.numbering();
+    assert_eq!((next.next_seq, next.next_turn, next.stderr), (end, 5, 50));
+    assert!(next.stdout > 1_000 + 2 * line, "{next:?}");
     let spans = events.iter().filter_map(|event| event.raw);
     assert!(spans.clone().count() > 0);
     for span in spans {

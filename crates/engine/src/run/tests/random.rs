@@ -93,6 +93,10 @@ fn check(world: &World, seed: u64) {
         }
     }
     assert_eq!(open, None, "seed {seed}: a turn never ended: {}", world.log());
+    // A retry begins here.
+    let (next, last) = (world.run.numbering(), world.events.iter().filter_map(|event| event.turn).max());
+    let numbers = (world.events.len() as u64 + 1, last.unwrap_or(0) + 1);
+    assert_eq!((next.next_seq, next.next_turn), numbers, "seed {seed}: {}", world.log());
     let log = world.log();
     assert!(log.ends_with("session_ended !done"), "seed {seed}: {log}");
     assert!(log.matches("!spawn").count() <= 2 && log.matches("!replan").count() <= 1, "seed {seed}: {log}");
