@@ -32,6 +32,7 @@ mod provide;
 mod provider_new;
 mod pty;
 mod readme;
+mod retried;
 mod roster;
 mod route;
 mod route_account;

@@ -8,18 +8,18 @@ use crate::spending::lines;
 use crate::world::{World, wait_until};
 
 /// Returns the id of the only session.
-fn only_session(world: &World) -> String {
+pub(crate) fn only_session(world: &World) -> String {
     let mut dirs = world.journals_begun();
     assert_eq!(dirs.len(), 1, "one session has one directory: {dirs:?}");
     dirs.remove(0).file_name().expect("a name").display().to_string()
 }
 
 /// Returns the turns that began, in order.
-fn turns(journal: &Journal) -> Vec<u64> {
+pub(crate) fn turns(journal: &Journal) -> Vec<u64> {
     journal.of("turn_started").iter().filter_map(|event| event["turn"].as_u64()).collect()
 }
 
-fn stints(journal: &Journal) -> usize {
+pub(crate) fn stints(journal: &Journal) -> usize {
     journal.events.iter().filter(|event| is_stint_start(event)).count()
 }
 

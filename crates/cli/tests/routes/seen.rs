@@ -13,7 +13,7 @@ pub(crate) struct Seen {
     dir: PathBuf,
 }
 
-/// One attempt: a session with its events.
+/// One attempt: a session with its events, or the part of one that a retry added.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) session: String,
@@ -41,7 +41,8 @@ impl Seen {
         for line in self.stdout.lines() {
             let mut event: Value = serde_json::from_str(line).expect("a line is an event");
             let session = event["session"].as_str().expect("an event has a session").to_owned();
-            if attempts.last().is_none_or(|last| last.session != session) {
+            let begins = event["source"] == "bowline" && event["kind"]["type"] == "session_started";
+            if begins || attempts.last().is_none_or(|last| last.session != session) {
                 let parent = self.parent(&session);
                 attempts.push(Attempt { session, parent, kinds: Vec::new() });
             }

@@ -1,9 +1,9 @@
 //! Routing: chooses a provider, and retries or falls back to another one after a failure.
 //!
 //! `bowline_engine::route` decides the order and `bowline_engine::retry` the step after a failure. This module gathers the
-//! facts, waits, and starts one run after the other. Each attempt is a session of its own, and its parent is the attempt
-//! before it. Its journal begins with the reason for the choice. A subscriber gets one stream over all attempts, and one
-//! record at the end that lists them.
+//! facts, waits, and starts one run after the other. A retry of the same provider continues the session: its directory and its
+//! numbers. A fallback is a session of its own, and its parent is the session before it. The events of each attempt begin with
+//! the reason for the choice. A subscriber gets one stream over all attempts, and one record at the end that lists them.
 
 mod attempts;
 mod candidates;

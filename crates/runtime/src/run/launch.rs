@@ -42,7 +42,7 @@ use crate::run::turn::Turn;
 use crate::run::watch::{WatchedRun, WatchedRuns};
 use crate::sessions::budget;
 use crate::sessions::control::{self, Control, OrderInbox};
-use crate::sessions::journal::{Home, JournalEnd, new_session_id, repair};
+use crate::sessions::journal::{Home, JournalEnd, SessionHold, new_session_id};
 use crate::sessions::session_monitor::{self, MonitorGuard, MonitorPace, MonitoredRun};
 use crate::system::clock;
 use crate::system::container::Inside;
@@ -134,6 +134,9 @@ pub(crate) async fn prepare(
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
     // Boxed: every future on the way would have to store it.
+    if let Some(before) = &context.continues {
+        task.continues = Some(before.session.clone());
+    }
     #[cfg(feature = "testing")]
     let cast = task.cast.clone();
     let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
@@ -149,7 +152,7 @@ pub(crate) async fn prepare(
     let (journal, end) = opened.map_or((None, None), |opened| (Some(opened.writer), opened.end));
     if let (Some(journal), Some(end)) = (&journal, &end) {
         account.continues(&spec.session, end.next_seq);
-        unstarted.dir = Some(journal.dir().to_owned());
+        unstarted.hold = Some(journal.hold());
     }
     if let Some(end) = end.as_ref().filter(|end| task.needs_history && end.next_turn > 1)
         && end.native_session.is_none()
@@ -168,7 +171,11 @@ pub(crate) async fn prepare(
     notices.extend_from_slice(&spec.invocations[0].notices);
     notices.extend(unread);
     let opening = std::mem::take(&mut context.opening);
-    let numbering = numbering(end.as_ref(), &launch);
+    let before = context.continues.take();
+    let numbering = match (&end, &before) {
+        (None, Some(before)) => before.numbering,
+        (end, _) => numbering(end.as_ref(), &launch),
+    };
     let facts = PlanFacts {
         numbering,
         attempts,
@@ -190,7 +197,8 @@ pub(crate) async fn prepare(
     let live = task.live.map(|live| next_life::live_plan(live, &plan, end.as_ref()));
     let replanned_from = plan.capabilities.clone().filter(|_| plan.replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
-    let cleanup = Arc::new(cleanup);
+    // A temporary journal is deleted behind the last attempt, and not behind the one that created it.
+    let cleanup = before.map_or_else(|| Arc::new(cleanup), |before| before.cleanup);
     // Only this process knows of a journal that is deleted with the run.
     let known = dir.clone().filter(|dir| !cleanup.covers(dir));
     let alerts = task.alerts.take().map(|alerts| (alerts, control.clone()));
@@ -230,7 +238,7 @@ pub(crate) async fn prepare(
         head: tokio::sync::watch::Sender::new(numbering.next_seq - 1),
         _watched: watched,
     });
-    unstarted.dir = None;
+    unstarted.hold = None;
     Ok(Prepared { drive, receiver })
 }
 
@@ -273,16 +281,16 @@ fn numbering(end: Option<&JournalEnd>, launch: &Launch) -> Numbering {
 /// A session that was opened again, until its run is ready. If the preparation fails, the session is as before.
 #[derive(Default)]
 struct Unstarted {
-    dir: Option<PathBuf>,
+    hold: Option<SessionHold>,
 }
 
 impl Drop for Unstarted {
     fn drop(&mut self) {
-        let Some(dir) = &self.dir else { return };
+        let Some(hold) = &self.hold else { return };
         // No event was written, so this restores the state in `session.json` and removes the mark.
-        if let Err(error) = repair(dir, clock::wall()) {
+        if let Err(error) = hold.repair(clock::wall()) {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(dir = %dir.display(), error, "a session that could not be resumed is not in order");
+            tracing::warn!(dir = %hold.dir().display(), error, "a session that could not be resumed is not in order");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline_engine::fallback::StreamRule;
 use bowline_engine::footprint::Footprint;
-use bowline_engine::{RunEnd, Survivor, Watchdog};
+use bowline_engine::{Numbering, RunEnd, Survivor, Watchdog};
 use bowline_protocol::kinds::{Outcome, StopReason, TouchedFile};
 use bowline_protocol::{Code, Exit, Failure, Millis, NativeSessionId, SessionId, Usage, UsageSource};
 use bowline_providers::views::{Digest, FailureObject, ModelSource, Refused, RunFacts};
@@ -108,14 +108,18 @@ pub struct Record {
     pub(crate) digest: Arc<Digest>,
     /// The number of its first event: a journal may have earlier and later stints of the same session.
     pub(crate) first_seq: u64,
+    /// Where a further run of the session begins.
+    pub(crate) next: Numbering,
 }
 
 /// One attempt of a request that the router saw to. It serializes as an item of `attempts` in `-o json`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Its session.
+    /// Its session: that of the attempt before it, if it is a retry of the same provider.
     pub session: SessionId,
+    /// The number of its first event in that session.
+    pub first_seq: u64,
     /// The provider, by its name in the configuration.
     pub name: String,
     /// The model that the agent reported; else the requested one.
@@ -141,7 +145,7 @@ impl Record {
         session: SessionId,
         journal: Option<PathBuf>,
         digest: Digest,
-        first_seq: u64,
+        (first_seq, next): (u64, Numbering),
         ended: RunEnd,
         took: Duration,
     ) -> Self {
@@ -180,6 +184,7 @@ impl Record {
             attempts: Vec::new(),
             digest: Arc::new(digest),
             first_seq,
+            next,
         }
     }
 
@@ -365,6 +370,7 @@ impl Serialize for Record {
 #[derive(Serialize)]
 struct AttemptObject<'a> {
     session: &'a SessionId,
+    first_seq: u64,
     name: &'a str,
     model: Option<&'a str>,
     outcome: Outcome,
@@ -380,6 +386,7 @@ impl Serialize for Attempt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let object = AttemptObject {
             session: &self.session,
+            first_seq: self.first_seq,
             name: &self.name,
             model: self.model.as_deref(),
             outcome: self.outcome,

@@ -35,7 +35,7 @@ use crate::sessions::names::check_name;
 use crate::system::surroundings::Surroundings;
 pub use beside::Beside;
 pub(crate) use live::LiveOptions;
-pub(crate) use routed::{AttemptContext, Defaults, RouteOptions};
+pub(crate) use routed::{AttemptContext, Defaults, RetriedAttempt, RouteOptions};
 
 /// Creates a task from a prompt.
 ///

@@ -36,7 +36,7 @@ pub use error::{HomeProblem, JournalError};
 pub(crate) use home::{ABORTS_DIR, SPENDING_DIR, SPENDING_NOW_DIR};
 pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, IndexRecord};
-pub(crate) use lock::Lock;
+pub(crate) use lock::{Lock, SessionHold};
 pub use mask::Mask;
 pub use meta::{Abort, KeptServer, META_FORMAT, Program, ResumeOptions, Runner, SessionMeta, update_meta};
 pub use reader::Reader;

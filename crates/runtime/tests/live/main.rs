@@ -2,6 +2,7 @@
 
 mod crews;
 mod library;
+mod retries;
 
 use bowline::kinds::{Outcome, SessionState};
 use bowline::{Kind, OrderRefused, Receipt, SessionOrder, WhenBusy, testing};

@@ -18,12 +18,13 @@ use crate::run::error::Error;
 use crate::run::launch::{self, Prepared, Watcher};
 use crate::run::record::{Attempt, EarlierAttempts, Record};
 use crate::run::subscribe::EventReceiver;
-use crate::run::task::Task;
+use crate::run::task::{RetriedAttempt, Task};
 use crate::run::watch::RunsSender;
 use crate::sessions::control::{self, Control, OrderInbox};
+use crate::sessions::journal::{SessionHold, Writer};
 use crate::system::causes::in_full;
 use crate::system::clock;
-use crate::system::host;
+use crate::system::host::{self, Cleanup};
 
 /// A routed request in progress.
 pub(super) struct RoutedRun {
@@ -56,6 +57,8 @@ pub(super) struct RoutedRun {
     trouble: Option<Error>,
     /// Why the spending of an attempt could not be written to the ledger.
     unwritten: Option<String>,
+    /// The last attempt that was prepared: its index in the order, its journal and its temporary files. A retry continues it.
+    last: Option<(usize, Option<SessionHold>, Arc<Cleanup>)>,
 }
 
 /// An attempt that is ready to start.
@@ -149,6 +152,7 @@ impl RoutedRun {
             asked,
             trouble,
             unwritten: None,
+            last: None,
         })
     }
 
@@ -278,7 +282,11 @@ impl RoutedRun {
             reason: self.reasons[place].clone(),
             rejected: self.rejected.clone(),
         }));
-        context.parent = before.map(|record| record.session.clone());
+        context.continues = before.and_then(|record| self.continued(turn, record));
+        // A fallback is a session of its own, linked to the one before.
+        if context.continues.is_none() {
+            context.parent = before.map(|record| record.session.clone());
+        }
         context.opening.extend(opening);
         let first_word = Arc::new(Mutex::new(FirstWord::default()));
         task.callback = Some(SharedCallback::new(listener(first_word.clone(), self.callback.clone())));
@@ -289,11 +297,28 @@ impl RoutedRun {
             // If the subscriber is gone, the send fails and drops the receiver, which then delays nothing.
             let _ = receivers.send(receiver);
         }
+        let drive = &prepared.drive;
+        // Kept until the next attempt is ready or the record is returned. In between no other process finds the session at its end,
+        // resumes it or removes it.
+        self.last = Some((turn, drive.journal.as_ref().map(Writer::hold), drive.cleanup.clone()));
         let now = clock::wall();
         let key = &self.turns[turn].key;
         let sent = self.store.change(|memory| memory.sent(key, &memory::me(), now));
         self.keep(sent);
         Ok(PreparedAttempt { prepared, control, turn, retries, waits, delay, first_word })
+    }
+
+    /// Returns the attempt that an attempt continues: the one before it, if that had the same place in the order. A fallback always
+    /// has another place, also if it is another model of the same provider.
+    fn continued(&self, turn: usize, before: &Record) -> Option<RetriedAttempt> {
+        let (last, hold, cleanup) = self.last.as_ref()?;
+        let (session, numbering) = (before.session.clone(), before.next);
+        (*last == turn).then(|| RetriedAttempt {
+            session,
+            numbering,
+            hold: hold.clone(),
+            cleanup: cleanup.clone(),
+        })
     }
 
     /// Drives one attempt and forwards orders to it. Also returns whether the caller stopped it.
@@ -389,6 +414,7 @@ impl RoutedRun {
         let waited = delay.min(record.took);
         self.attempts.push(Attempt {
             session: record.session.clone(),
+            first_seq: record.first_seq,
             name: self.name(turn).to_owned(),
             model: record.model.clone().or(meant),
             outcome: record.outcome,

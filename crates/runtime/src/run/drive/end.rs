@@ -11,7 +11,7 @@ use bowline_providers::views::Digest;
 use super::{ActiveRun, Pending};
 use crate::run::failures;
 use crate::run::record::Record;
-use crate::sessions::journal::{self, Writer, digest_of};
+use crate::sessions::journal::{Writer, digest_of};
 use crate::system::causes::in_full;
 use crate::system::clock;
 
@@ -47,7 +47,8 @@ impl ActiveRun {
             }
         }
         let digest = std::mem::take(&mut self.digest);
-        let mut record = Record::new(self.drive.session.clone(), dir, digest, first_seq, ended, took);
+        let numbers = (first_seq, self.drive.engine.numbering());
+        let mut record = Record::new(self.drive.session.clone(), dir, digest, numbers, ended, took);
         if let Some((sum, unwritten)) = sum {
             (record.cost, record.cost_basis) = (sum.cost, Some(sum.basis));
             record.ledger_failure = unwritten.map(|error| in_full(&error));
@@ -100,12 +101,12 @@ impl Drop for ActiveRun {
             self.finish(ended);
             return;
         }
-        let dir = journal.dir().to_owned();
+        // The router may keep the lock for a retry, so the repair goes by the same lock. The agent is being killed, and its last
+        // output is not read.
+        let hold = journal.hold();
         drop(std::mem::take(&mut self.drive.side_files));
-        // Dropping the writer releases its lock. The agent is being killed, and its last output is not read.
-        // The repair below takes that lock.
         self.drive.journal = None;
-        match journal::repair(&dir, now.wall) {
+        match hold.repair(now.wall) {
             Ok(repaired) => repaired.appended.iter().for_each(|event| self.digest.event(event)),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;

@@ -30,10 +30,18 @@ pub(super) async fn open(
     spec: &RunSpec,
     cleanup: &mut Cleanup,
 ) -> Result<Option<OpenJournal>, Error> {
-    let Some(home) = journal_home(task, &spec.session, cleanup)? else { return Ok(None) };
     let meta = session_meta(task, context, spec);
     let quota = task.quota.unwrap_or(Options::DEFAULT_QUOTA);
     let options = Options { quota, mask: mask(task, &spec.invocations) };
+    if let Some(before) = &context.continues {
+        // Without a journal, the attempt before this one had none.
+        let Some(hold) = before.hold.clone() else { return Ok(None) };
+        let now = clock::wall();
+        let opened = aside::run(move || Writer::reopen(hold, options, now, |old| renew(old, meta))).await;
+        let (writer, end) = opened?;
+        return Ok(Some(OpenJournal { writer, end: Some(end) }));
+    }
+    let Some(home) = journal_home(task, &spec.session, cleanup)? else { return Ok(None) };
     if task.continues.is_none() {
         let writer = aside::run(move || Writer::create(&home, meta, options)).await?;
         return Ok(Some(OpenJournal { writer, end: None }));
@@ -75,7 +83,7 @@ fn renew(meta: &mut SessionMeta, new: SessionMeta) {
         // `translate` has filled in what the caller left open.
         resume: new.resume.or(old.resume),
         parent: old.parent,
-        abort: None,
+        abort: old.abort,
         ..new
     };
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_engine::Numbering;
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::Fallback;
 use bowline_protocol::{Kind, Millis, SessionId};
@@ -14,6 +15,8 @@ use crate::agents::roster::Roster;
 use crate::run::settings::RunSettings;
 use crate::run::trust::ProjectTrust;
 use crate::sessions::budget::{Pot, Share};
+use crate::sessions::journal::SessionHold;
+use crate::system::host::Cleanup;
 use crate::system::surroundings::Surroundings;
 
 /// The caller's options for the router.
@@ -47,8 +50,10 @@ pub(crate) struct Defaults {
 /// The context of one attempt: its predecessor, its entry, its delay and its budget.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AttemptContext {
-    /// The attempt before it.
+    /// The session of the attempt before it, which had another provider.
     pub(crate) parent: Option<SessionId>,
+    /// The attempt before it, which had the same provider: its session goes on.
+    pub(crate) continues: Option<RetriedAttempt>,
     /// Its name in a file: of an entry of the router's file, or of an external CLI in pi's form.
     pub(crate) entry: Option<String>,
     /// The events that its journal begins with.
@@ -63,6 +68,18 @@ pub(crate) struct AttemptContext {
     pub(crate) prices: Vec<Row>,
     /// An external CLI in pi's form, and the model name that selects it.
     pub(crate) external: Option<(String, ExternalCli)>,
+}
+
+/// The end of an attempt whose session the next attempt continues.
+#[derive(Clone, Debug)]
+pub(crate) struct RetriedAttempt {
+    pub(crate) session: SessionId,
+    /// Where the next attempt begins. Only for a session without a journal; a journal knows its end.
+    pub(crate) numbering: Numbering,
+    /// Its journal, kept for the next attempt; none if it has none.
+    pub(crate) hold: Option<SessionHold>,
+    /// Deletes a temporary journal behind the last attempt.
+    pub(crate) cleanup: Arc<Cleanup>,
 }
 
 impl Task {

@@ -2,12 +2,15 @@
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_protocol::Timestamp;
+
 use super::append::Append;
-use super::{EVENTS_FILE, JournalError, SessionMeta};
+use super::repair::repair_locked;
+use super::{EVENTS_FILE, JournalError, Repaired, SessionMeta};
 
 /// Held until it is dropped. Children do not inherit it: exec closes the descriptor.
 #[derive(Debug)]
@@ -81,6 +84,33 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         free(&self.file);
+    }
+}
+
+/// A session that this process keeps, also between two of its runs: as long as one clone exists, no other process resumes, repairs or
+/// removes the session, or takes it for one that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionHold {
+    dir: PathBuf,
+    lock: Arc<Lock>,
+}
+
+impl SessionHold {
+    pub(super) fn new(dir: &Path, lock: Lock) -> Self {
+        Self { dir: dir.to_owned(), lock: Arc::new(lock) }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    /// Repairs the session as [`repair`](super::repair()) does, without giving up the lock. Its writer must be gone.
+    pub(crate) fn repair(&self, now: Timestamp) -> Result<Repaired, JournalError> {
+        repair_locked(&self.dir, &self.lock, now, Vec::new(), |_| ()).map(|end| end.repaired)
     }
 }
 

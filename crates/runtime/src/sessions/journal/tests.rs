@@ -424,3 +424,30 @@ fn the_whole_output_of_a_tool_is_decoded_as_its_process_speaks() {
         assert!(whole.ends_with(&output), "event {}", event.seq);
     }
 }
+
+#[test]
+fn a_runner_keeps_its_session_between_two_runs() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut writer = writer(home.path(), Options::default());
+    let (dir, hold) = (writer.dir().to_owned(), writer.hold());
+    let over = Kind::SessionEnded(SessionEnded { exit: None, reason: EndReason::Exited });
+    writer.events(&[text(1, "so far"), event(2, None, over)]).expect("writes");
+    writer.close_with(|meta| meta.state = SessionState::Failed).expect("closes");
+    assert!(is_live(&dir).expect("looks"));
+    let other = Writer::open(&dir, Options::default(), now(), |_| ());
+    assert!(matches!(other, Err(JournalError::Locked { .. })), "{other:?}");
+    // Another process wants to end it, between its runs.
+    let abort = Abort { at: now(), reason: None };
+    update_meta(&dir, |meta| meta.abort = Some(abort.clone())).expect("marks");
+    let change = |meta: &mut SessionMeta| meta.state = SessionState::Starting;
+    let (writer, end) = Writer::reopen(hold.clone(), Options::default(), now(), change).expect("opens");
+    assert_eq!((end.next_seq, &writer.meta().abort), (3, &Some(abort)), "the mark was for this runner");
+    assert!(unfinished::is_marked(&dir));
+    // The run could not begin: the session is as before, and still kept.
+    drop(writer);
+    assert_eq!(hold.repair(now()).expect("repairs"), Repaired::default());
+    assert_eq!(SessionMeta::read(&dir).expect("reads").state, SessionState::Failed);
+    assert!(!unfinished::is_marked(&dir) && is_live(&dir).expect("looks"));
+    drop(hold);
+    assert!(!is_live(&dir).expect("looks"));
+}

@@ -10,7 +10,7 @@ use bowline_protocol::{Event, EventWriter, FORMAT_VERSION, Kind, RawFile, RawSpa
 
 use super::append::Append;
 use super::index::{LONGEST, RECORD};
-use super::lock::Lock;
+use super::lock::{Lock, SessionHold};
 use super::mask::MaskedStream;
 use super::meta::{self, Durability};
 use super::records::Records;
@@ -59,7 +59,7 @@ pub struct Writer {
     dir_dirty: bool,
     /// Whether the description and the name of the directory were never synced.
     is_new: bool,
-    _lock: Lock,
+    hold: SessionHold,
 }
 
 #[derive(Debug)]
@@ -85,7 +85,6 @@ impl Writer {
         // Last, because this file makes the directory a session.
         meta::write(&dir, &meta, Durability::Process)?;
         Ok(Self {
-            dir,
             meta,
             options,
             raw: [const { None }; RAW_FILES.len()],
@@ -96,7 +95,8 @@ impl Writer {
             buffer: Vec::new(),
             dir_dirty: true,
             is_new: true,
-            _lock: lock,
+            hold: SessionHold::new(&dir, lock),
+            dir,
         })
     }
 
@@ -131,7 +131,24 @@ impl Writer {
         let Some(lock) = Lock::hold(dir)? else {
             return Err(JournalError::NoSession { path: dir.to_owned() });
         };
-        let end = repair_locked(dir, &lock, now, Vec::new(), |_| ())?;
+        Self::reopen(SessionHold::new(dir, lock), options, now, |meta| {
+            meta.runner = Some(Runner::current());
+            // The mark was for an earlier runner.
+            meta.abort = None;
+            change(meta);
+        })
+    }
+
+    /// Opens the directory again for the next run of the runner that has kept it since the last one: a retry. An abort mark stays,
+    /// because it was for this runner.
+    pub(crate) fn reopen(
+        hold: SessionHold,
+        options: Options,
+        now: Timestamp,
+        change: impl FnOnce(&mut SessionMeta),
+    ) -> Result<(Self, JournalEnd), JournalError> {
+        let dir = hold.dir();
+        let end = repair_locked(dir, hold.lock(), now, Vec::new(), |_| ())?;
         let mut events = Append::open(dir.join(EVENTS_FILE))?;
         let mut raw = [const { None }; RAW_FILES.len()];
         for file in RAW_FILES {
@@ -152,9 +169,6 @@ impl Writer {
         unfinished::mark(dir)?;
         let meta = meta::update_meta(dir, |meta| {
             meta.format = META_FORMAT;
-            meta.runner = Some(Runner::current());
-            // The mark was for an earlier runner.
-            meta.abort = None;
             change(meta);
         })?;
         let writer = Self {
@@ -169,7 +183,7 @@ impl Writer {
             buffer: Vec::new(),
             dir_dirty: true,
             is_new: false,
-            _lock: lock,
+            hold,
         };
         Ok((writer, end))
     }
@@ -177,6 +191,11 @@ impl Writer {
     /// Returns the session's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Keeps the session for this process when the writer is closed, as long as the result exists.
+    pub(crate) fn hold(&self) -> SessionHold {
+        self.hold.clone()
     }
 
     /// Returns the description of the session, as of the last change by this writer.
