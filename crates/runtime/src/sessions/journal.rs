@@ -17,6 +17,7 @@ mod index;
 mod lock;
 mod mask;
 mod meta;
+mod pending_sync;
 mod prompts;
 mod reader;
 mod records;
@@ -39,11 +40,12 @@ pub use index::{Index, IndexRecord};
 pub(crate) use lock::{Lock, SessionHold};
 pub use mask::Mask;
 pub use meta::{Abort, KeptServer, META_FORMAT, Program, ResumeOptions, Runner, SessionMeta, update_meta};
+pub use pending_sync::PendingSync;
 pub use reader::Reader;
 pub use repair::{Repaired, repair};
 pub(crate) use repair::{native_session, repair_leaving};
 pub use stint::JournalEnd;
-pub use writer::{Options, PendingSync, Writer};
+pub use writer::{Options, Writer};
 
 use std::path::{Path, PathBuf};
 

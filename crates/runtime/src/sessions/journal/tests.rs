@@ -100,6 +100,17 @@ fn killed(writer: &Writer, home: &Path) -> std::path::PathBuf {
 }
 
 #[test]
+fn the_end_of_a_stint_is_the_last_event_also_of_a_runner_that_is_killed_behind_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut writer = writer(home.path(), Options::default());
+    writer.raw(RawFile::Stdout, at(1), b"one\n").expect("writes");
+    let ended = Kind::SessionEnded(SessionEnded { exit: None, reason: EndReason::Exited });
+    writer.events(&[text(1, "one"), event(2, None, ended)]).expect("writes");
+    let report = repair(&killed(&writer, home.path()), now()).expect("repairs");
+    assert_eq!(report, Repaired::default(), "the time of the bytes is on file before the end");
+}
+
+#[test]
 fn records_are_written_together_and_a_repair_makes_up_for_those_that_are_lost() {
     let home = tempfile::tempdir().expect("a directory");
     let mut writer = writer(home.path(), Options::default());

@@ -1,8 +1,6 @@
 //! The one writer of a session.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use bowline_protocol::kinds::Gap;
@@ -13,6 +11,7 @@ use super::index::{LONGEST, RECORD};
 use super::lock::{Lock, SessionHold};
 use super::mask::MaskedStream;
 use super::meta::{self, Durability};
+use super::pending_sync::PendingSync;
 use super::records::Records;
 use super::repair::repair_locked;
 use super::{
@@ -272,6 +271,7 @@ impl Writer {
         self.serialise(events)?;
         // Bytes before events: an event on file must not refer to bytes that are not there.
         self.flush_raw(events)?;
+        self.flush_before_end(events)?;
         let limit = self.options.quota;
         let len = self.buffer.len() as u64;
         if self.used() + len + RESERVE > limit {
@@ -315,6 +315,7 @@ impl Writer {
             event.raw = event.raw.filter(|span| self.has(*span));
         }
         self.serialise(&events)?;
+        self.flush_before_end(&events)?;
         let limit = self.options.quota;
         // Without `RESERVE`: it was reserved for these events.
         if self.used() + self.buffer.len() as u64 > limit {
@@ -420,6 +421,15 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes all that is held back before the end of a stint: a repair then has nothing to report behind that end.
+    fn flush_before_end(&mut self, events: &[Event]) -> Result<(), JournalError> {
+        if !events.iter().any(|event| matches!(event.kind, Kind::SessionEnded(_))) {
+            return Ok(());
+        }
+        self.flush_all_raw()?;
+        self.index.write()
+    }
+
     fn flush_all_raw(&mut self) -> Result<(), JournalError> {
         RAW_FILES.into_iter().try_for_each(|file| self.flush_one(file))
     }
@@ -461,32 +471,4 @@ fn append_raw(
     raw.append(bytes)?;
     index.push(at, RawSpan { file, start, end: raw.len() });
     Ok(())
-}
-
-/// A pending sync.
-#[derive(Debug)]
-#[must_use = "nothing is durable until it runs"]
-pub struct PendingSync {
-    files: Vec<(Arc<File>, PathBuf)>,
-    dir: Option<PathBuf>,
-    is_new: bool,
-}
-
-impl PendingSync {
-    /// Syncs the raw files first, then their index, then the events.
-    pub fn run(self) -> Result<(), JournalError> {
-        // In this order, so that after a loss of power no record and no event refers to missing bytes.
-        for (file, path) in &self.files {
-            file.sync_data().map_err(|error| JournalError::io("sync", path, error))?;
-        }
-        let Some(dir) = &self.dir else { return Ok(()) };
-        if self.is_new {
-            let meta = meta::path(dir);
-            let synced = File::open(&meta).and_then(|file| file.sync_all());
-            synced.map_err(|error| JournalError::io("sync", &meta, error))?;
-        }
-        meta::sync_dir(dir)?;
-        // The session's own name stands in the directory above.
-        dir.parent().filter(|_| self.is_new).map_or(Ok(()), meta::sync_dir)
-    }
 }
