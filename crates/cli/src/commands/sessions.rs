@@ -189,7 +189,7 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
         (Some(EndReason::TimedOut), _) => "timed_out",
         (Some(EndReason::PolicyViolation), _) => "policy_violation",
         (Some(EndReason::Exited) | None, SessionState::Completed) => "completed",
-        (Some(EndReason::Exited), _) | (None, SessionState::Failed) => "failed",
+        (Some(EndReason::Failed | EndReason::Exited), _) | (None, SessionState::Failed) => "failed",
         // Its runner was killed. Without a reason, no later run has cleaned it up yet.
         (Some(EndReason::Lost) | None, _) => "lost",
     }

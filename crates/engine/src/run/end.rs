@@ -243,7 +243,8 @@ impl Run {
         let reason = match &self.why {
             // A program that lingered had answered. For the caller it ended by itself.
             None | Some(StopCause::Lingering) => EndReason::Exited,
-            Some(StopCause::Cancelled | StopCause::Trouble(_)) => EndReason::Stopped,
+            Some(StopCause::Cancelled) => EndReason::Stopped,
+            Some(StopCause::Trouble(_)) => EndReason::Failed,
             Some(StopCause::TimedOut(..)) => EndReason::TimedOut,
         };
         // A live session goes on without this process.

@@ -173,6 +173,8 @@ words! {
         Stopped,
         /// A deadline passed.
         TimedOut,
+        /// The agent could not be started, or it was stopped because of an error or a limit. `turn_ended` or the state has the failure.
+        Failed,
         /// A policy forbade going on.
         PolicyViolation,
         /// The runner was lost.

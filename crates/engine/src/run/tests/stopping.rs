@@ -50,7 +50,7 @@ fn a_stopped_run_reports_why() {
             EndReason::Stopped,
             Outcome::Cancelled,
         ),
-        (trouble, "no space left", EndReason::Stopped, Outcome::Failed),
+        (trouble, "no space left", EndReason::Failed, Outcome::Failed),
         (
             || RunInput::Overdue(Millis(1_500)),
             "the turn took longer than 1.5 s",
