@@ -49,11 +49,7 @@ fn in_words(preview: &Preview) -> String {
         let _ = writeln!(text, "  writes    {name} ({} bytes)", content.len());
     }
     for (name, value) in &preview.protocol {
-        // A prompt may be long; show its beginning.
-        let value = value.lines().next().unwrap_or_default();
-        let shown: String = value.chars().take(SHOWN).collect();
-        let cut = if shown.len() < value.len() { "…" } else { "" };
-        let _ = writeln!(text, "  sends     {name}: {shown}{cut}");
+        let _ = writeln!(text, "  sends     {name}: {}", beginning(value));
     }
     match &preview.stdin {
         Some(_) if !preview.protocol.is_empty() => {
@@ -72,6 +68,16 @@ fn in_words(preview: &Preview) -> String {
     text
 }
 
+/// Returns the beginning of the first line of a value, with a mark if there is more: a prompt may be long.
+fn beginning(value: &str) -> String {
+    let line = value.lines().next().unwrap_or_default();
+    let shown: String = line.chars().take(SHOWN).collect();
+    if shown.len() == value.trim_end_matches('\n').len() {
+        return shown;
+    }
+    format!("{shown}… ({} characters)", value.chars().count())
+}
+
 /// Quotes an argument for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
@@ -85,6 +91,14 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_is_shown_in_part_has_a_mark() {
+        assert_eq!(beginning("Fix it\n"), "Fix it");
+        assert_eq!(beginning("Fix it\nand test it"), "Fix it… (18 characters)");
+        assert_eq!(beginning("\nFix it"), "… (7 characters)");
+        assert_eq!(beginning(&"x".repeat(201)), format!("{}… (201 characters)", "x".repeat(200)));
+    }
 
     #[test]
     fn an_argument_is_quoted_as_a_shell_reads_it() {
