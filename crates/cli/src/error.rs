@@ -14,6 +14,8 @@ use crate::remedies;
 pub(crate) struct CommandError {
     kind: Fault,
     message: String,
+    /// Reasons that stand beside each other, such as one for each provider.
+    reasons: Vec<String>,
     source: Option<Box<dyn Error + Send + Sync>>,
     hints: Vec<String>,
 }
@@ -68,7 +70,7 @@ impl Fault {
 
 impl CommandError {
     pub(crate) fn new(kind: Fault, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None, hints: Vec::new() }
+        Self { kind, message: message.into(), reasons: Vec::new(), source: None, hints: Vec::new() }
     }
 
     /// Makes an error that prints nothing more and only sets the exit code.
@@ -78,6 +80,12 @@ impl CommandError {
 
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Adds one of several reasons.
+    pub(crate) fn because(mut self, reason: String) -> Self {
+        self.reasons.push(reason);
         self
     }
 
@@ -109,9 +117,9 @@ impl CommandError {
         (!silent).then(|| self.render())
     }
 
-    /// Returns the message with its first hint, on one line.
+    /// Returns the message with its first reason or hint, on one line.
     pub(crate) fn summary(&self) -> String {
-        match self.hints.first() {
+        match self.reasons.first().or(self.hints.first()) {
             Some(hint) => format!("{}; {hint}", self.message),
             None => self.message.clone(),
         }
@@ -123,7 +131,7 @@ impl CommandError {
     }
 
     fn render(&self) -> String {
-        let mut causes = Vec::new();
+        let mut causes = self.reasons.clone();
         let mut cause: Option<&dyn Error> = self.source.as_deref().map(|source| source as &dyn Error);
         while let Some(error) = cause {
             causes.push(error.to_string());
@@ -295,7 +303,7 @@ fn with_remedies(route: &bowline::route::NoRoute) -> CommandError {
             let some = route.verdicts.iter().any(|it| has(&it));
             let those = route.verdicts.iter().filter(|it| !some || has(it));
             those.fold(error, |error, it| {
-                error.hint(format!("{}: {}", it.name, remedies::with_flags(&it.reason)))
+                error.because(format!("{}: {}", it.name, remedies::with_flags(&it.reason)))
             })
         }
     };

@@ -20,19 +20,19 @@ pub(crate) fn find(name: &str) -> Result<(Home, SessionId), CommandError> {
 /// Makes the error of a name that means no session, or several.
 pub(crate) fn unresolved(error: ResolveError) -> CommandError {
     let message = error.to_string();
-    let with = |newest: &[SessionName]| {
-        newest.iter().fold(CommandError::new(Fault::Usage, message.clone()), |error, session| {
-            let label = session.label.as_ref().or(session.key.as_ref());
-            error.hint(match label {
-                Some(label) => format!("{} ({label})", session.id),
-                None => session.id.to_string(),
-            })
-        })
+    let with = |introduction: &str, newest: &[SessionName]| {
+        let names = newest.iter().map(|session| match session.label.as_ref().or(session.key.as_ref()) {
+            Some(label) => format!("{} ({label})", session.id),
+            None => session.id.to_string(),
+        });
+        let names = names.collect::<Vec<_>>().join(", ");
+        CommandError::new(Fault::Usage, message.clone())
+            .hint(format!("{introduction}: {names}"))
+            .hint("`bowline sessions --all` lists all of them")
     };
     match &error {
-        ResolveError::NotFound { newest, .. } | ResolveError::Ambiguous { newest, .. } => {
-            with(newest).hint("`bowline sessions --all` lists all of them")
-        }
+        ResolveError::NotFound { newest, .. } => with("the newest sessions are", newest),
+        ResolveError::Ambiguous { newest, .. } => with("the newest of them are", newest),
         ResolveError::NoSessions => {
             CommandError::new(Fault::Usage, message).hint("start one: `bowline start -p NAME \"…\"`")
         }

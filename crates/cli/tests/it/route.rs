@@ -345,7 +345,7 @@ fn a_profile_is_an_account_and_one_that_is_not_there_is_not_passed_over() {
     std::fs::write(&file, text.replace("provider: claude,", "provider: claude, profile: work,"))
         .expect("a file");
     let ended = run(&world, &["--provider", "auto"]).end().exits(4);
-    ended.tells(&["hint: first: there is no profile `work`; none are set"]);
+    ended.tells(&["caused by: first: there is no profile `work`; none are set"]);
 
     let account = world.path("work/account");
     std::fs::create_dir_all(&account).expect("a directory");

@@ -131,7 +131,7 @@ fn who_is_named_and_not_there_is_fallen_back_from_on_request() {
         "{told}"
     );
     assert!(told.contains("2      first  its default  priority 50\n"), "{told}");
-    route(&world, &["--provider", "codex"]).exits(4).tells(&["hint: codex: `codex` is not installed"]);
+    route(&world, &["--provider", "codex"]).exits(4).tells(&["caused by: codex: `codex` is not installed"]);
 
     // A mistake in the configuration is another matter.
     let file = world.path("work/.config/bowline/router.yaml");

@@ -233,7 +233,7 @@ fn what_a_program_in_the_form_for_pi_is_given_is_what_its_entry_says() {
     let held = run(&world, &["--model", "my-cli", "--permission", "ask"]).end().exits(4);
     assert!(!held.stderr.contains("not known as a model"), "{}", held.stderr);
     held.tells(&[
-        "hint: my-cli: ",
+        "caused by: my-cli: ",
         "add `permissionArgs.ask` to the configuration, or use `--permission yolo` to",
     ]);
     // Its model names the program, so that its sessions can go on.
