@@ -199,14 +199,15 @@ fn check_decisions(world: &World, seed: u64) {
 
 #[test]
 fn every_approval_is_decided_exactly_once() {
-    let mut decided = 0;
-    for seed in 1..=seeds() / 6 {
+    let (mut decided, runs) = (0, seeds() / 6);
+    for seed in 1..=runs {
         let world = asking(seed);
         check(&world, seed);
         check_decisions(&world, seed);
-        decided += usize::from(world.log().contains("approval_decided"));
+        decided += u64::from(world.log().contains("approval_decided"));
     }
-    assert!(decided > 200, "the random inputs hardly ever ask: {decided}");
+    // A part of the runs, because `cargo xtask mutants` plays few of them.
+    assert!(decided * 2 > runs, "the random inputs hardly ever ask: {decided} of {runs} runs");
 }
 
 /// The number of runs.
