@@ -68,8 +68,8 @@ pub(crate) struct Done {
     pub(crate) after: Option<String>,
 }
 
-/// Commands that change nothing, so they need no permission.
-const HARMLESS: &[&str] = &["ls", "wc", "cat", "echo", "pwd", "true", "false", "date"];
+/// Commands that change nothing, so they need no permission. With arguments, `date` sets the clock.
+const HARMLESS: &[&str] = &["ls", "wc", "cat", "echo", "pwd", "true", "false"];
 
 /// Why a tool is denied.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,7 +117,8 @@ pub(crate) fn refusal(tool: &Tool, options: &Options, mode: Mode, cwd: &Path) ->
 
 fn harmless(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or_default();
-    HARMLESS.contains(&first) && !command.contains(['>', '|', ';', '&', '`', '$', '\n'])
+    let is_simple = !command.contains(['<', '>', '|', ';', '&', '`', '$', '\n', '\r']);
+    command.trim() == "date" || (HARMLESS.contains(&first) && is_simple)
 }
 
 /// Returns the absolute path of a name, without `.` and `..`.
@@ -224,6 +225,17 @@ mod tests {
             let allowed = [read(), edit(), ls(), rm()]
                 .map(|tool| refusal(&tool, &options, options.mode, Path::new("/w")).is_none());
             assert_eq!(allowed, expected, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_may_change_something_needs_permission() {
+        for command in ["ls -l", "cat a b", "date", " date ", "echo it's"] {
+            assert!(harmless(command), "{command}");
+        }
+        for command in ["date -s 2020", "cat <(touch x)", "ls; rm x", "echo a > b", "echo $(rm x)", "datefoo"]
+        {
+            assert!(!harmless(command), "{command}");
         }
     }
 
