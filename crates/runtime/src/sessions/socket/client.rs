@@ -113,18 +113,31 @@ impl SocketClient {
         places: &SocketPlaces,
     ) -> Result<Self, ConnectError> {
         check_runtime()?;
-        let mut impostor = None;
+        let (mut impostor, mut unsafe_dir) = (None, None);
         for path in places.candidates(home, session) {
-            let Some(stream) = open(&path).await? else { continue };
+            let stream = match open(&path).await {
+                Ok(Some(stream)) => stream,
+                Ok(None) => continue,
+                // A runner passes over a directory that is not safe, too.
+                Err(error @ ConnectError::Socket(_)) => {
+                    unsafe_dir = unsafe_dir.or(Some(error));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             match Self::introduce(stream, home, session, versions).await {
                 // The runner may listen in the other directory.
                 Err(error @ ConnectError::NotRunner { .. }) => impostor = impostor.or(Some(error)),
                 met => return met,
             }
         }
-        match impostor {
-            Some(error) => Err(error),
-            None => Err(unreachable_session(home, session)?),
+        if let Some(error) = impostor {
+            return Err(error);
+        }
+        match (unsafe_dir, unreachable_session(home, session)?) {
+            // A session that is over has no socket anywhere.
+            (None, error) | (Some(_), error @ ConnectError::NotRunning { .. }) => Err(error),
+            (Some(error), _) => Err(error),
         }
     }
 

@@ -466,7 +466,7 @@ async fn a_session_without_a_socket_is_named() {
     let meta = SessionMeta::new(other.clone(), "practice", clock::wall());
     std::fs::write(dir.join("session.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
     let not_running = connect("s-other").await;
-    assert_eq!(not_running.to_string(), "session s-other is not running; its last state is: created");
+    assert_eq!(not_running.to_string(), "session s-other is not running");
     let _lock = crate::sessions::journal::hold(&dir).unwrap().unwrap();
     let without = connect("s-other").await;
     assert!(matches!(without, ConnectError::NoSocket { pid: Some(_), .. }), "{without:?}");

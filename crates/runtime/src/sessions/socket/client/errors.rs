@@ -26,7 +26,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Name(#[from] ResolveError),
     /// No process runs the session.
-    #[error("session {session} is not running; its last state is: {}", state_name(*state))]
+    #[error("session {session} is not running")]
     NotRunning {
         /// The session.
         session: SessionId,
@@ -122,20 +122,4 @@ pub enum OrderError {
 
 fn process_name(pid: Option<u32>) -> String {
     pid.map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"))
-}
-
-fn state_name(state: SessionState) -> &'static str {
-    match state {
-        SessionState::Created => "created",
-        SessionState::Preparing => "preparing",
-        SessionState::Starting => "starting",
-        SessionState::Running => "running",
-        SessionState::Idle => "idle",
-        SessionState::WaitingForApproval => "waiting for an approval",
-        SessionState::WaitingForInput => "waiting for input",
-        SessionState::PausedByHuman => "paused",
-        SessionState::Stopping => "stopping",
-        SessionState::Completed => "completed",
-        SessionState::Failed => "failed",
-    }
 }

@@ -97,3 +97,22 @@ async fn a_process_that_is_not_the_recorded_runner_is_no_runner() {
     let ConnectError::NotRunner { reason, .. } = error else { panic!("{error:?}") };
     assert_eq!(reason, "the runner of the session is process 1");
 }
+
+#[tokio::test]
+async fn a_directory_that_is_not_safe_is_passed_over() {
+    let runner = FakeRunner::start();
+    let place = tempfile::tempdir().unwrap();
+    let open_dir = place.path().join("bowline");
+    std::fs::create_dir(&open_dir).unwrap();
+    std::fs::set_permissions(&open_dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    // The runner listens in the other directory, because it passes over this one as well.
+    let places = super::SocketPlaces::at(place.path(), runner.path.parent().unwrap());
+    within(SocketClient::connect_in(&runner.home, &runner.session, &places)).await.unwrap();
+    // The runner of a live session is in none of them: the unsafe one is the reason.
+    let events = runner.home.session_dir(&runner.session).unwrap().join("events.jsonl");
+    let lock = std::fs::File::create(events).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let places = super::SocketPlaces::at(place.path(), &place.path().join("none"));
+    let error = within(SocketClient::connect_in(&runner.home, &runner.session, &places)).await.unwrap_err();
+    assert!(error.to_string().contains("is not safe"), "{error}");
+}
