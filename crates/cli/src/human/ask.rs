@@ -64,6 +64,8 @@ pub(super) struct AskPanel {
     count: u64,
     /// Whether the agent may take a changed input. Only its refusal shows that it does not.
     takes_changes: bool,
+    /// Whether the approval on the screen was settled elsewhere, and no line was typed since.
+    missed: bool,
 }
 
 /// An open request.
@@ -223,7 +225,15 @@ impl OpenRequest {
 
 impl AskPanel {
     pub(super) fn new(typing: AskTyping) -> Self {
-        Self { typing, open: VecDeque::new(), shown: None, done: 0, count: 0, takes_changes: true }
+        Self {
+            typing,
+            open: VecDeque::new(),
+            shown: None,
+            done: 0,
+            count: 0,
+            takes_changes: true,
+            missed: false,
+        }
     }
 
     /// Records an approval that the agent asks for.
@@ -249,11 +259,12 @@ impl AskPanel {
     }
 
     fn remove(&mut self, place: usize) -> Option<SettledHere> {
-        self.open.remove(place);
+        let removed = self.open.remove(place);
         let shown = if place == 0 { self.shown.take() } else { None };
         self.done = if self.open.is_empty() { 0 } else { self.done + 1 };
-        let shown = shown?;
-        Some(if matches!(shown.input, AskInput::Sent) { SettledHere::Yes } else { SettledHere::No })
+        let here = if matches!(shown?.input, AskInput::Sent) { SettledHere::Yes } else { SettledHere::No };
+        self.missed = here == SettledHere::No && matches!(removed, Some(OpenRequest::Approval(_)));
+        Some(here)
     }
 
     /// Returns the keys that the agent's offers allow.

@@ -23,6 +23,16 @@ pub(crate) enum LineStep {
 /// The reason why a line decides nothing.
 const TOO_EARLY: &str = "not counted: it was typed before the request was shown; read it and type again";
 
+/// The reason why a decision is not sent to the agent as a prompt.
+const MISSED: &str =
+    "not sent: the request was settled before this line was entered; type it again to send it to the agent";
+
+/// Returns whether a line would decide an approval.
+fn is_decision(line: &str) -> bool {
+    let key = line.split_whitespace().next().unwrap_or_default();
+    matches!(line, "y" | "yes" | "a" | "n" | "no" | "?") || matches!(key, "n" | "m" | "e")
+}
+
 impl AskPanel {
     /// Returns the line below a request: the keys that decide it.
     pub(super) fn line_keys(&self, input: Option<&Value>) -> Option<PaintedLine> {
@@ -48,6 +58,10 @@ impl AskPanel {
             AskTyping::Keys => return None,
             AskTyping::Elsewhere => return self.line_elsewhere(line),
             AskTyping::Lines => {}
+        }
+        let was_missed = std::mem::take(&mut self.missed);
+        if self.shown.is_none() && was_missed && is_decision(line) {
+            return Some(AskStep::Remark(MISSED.to_owned()));
         }
         let shown = self.shown.as_ref()?;
         let is_early = entered < shown.since.after(GRACE);

@@ -126,3 +126,26 @@ fn without_a_keyboard_the_request_on_the_screen_is_denied_once() {
     );
     assert_eq!(panel.deny_shown(), None);
 }
+
+#[test]
+fn a_decision_that_comes_too_late_is_no_prompt() {
+    let input = json!({});
+    let at = Timestamp::from_seconds(10);
+    for (line, is_held) in
+        [("y", true), ("n wait", true), ("e ls -l", true), ("go on", false), ("yellow", false)]
+    {
+        let mut panel = panel(&[], &input);
+        panel.typing = AskTyping::Lines;
+        assert_eq!(panel.approval_decided(&"a1".into()), Some(SettledHere::No));
+        let step = panel.line(line, Some(&input), at);
+        assert_eq!(matches!(step, Some(AskStep::Remark(_))), is_held, "{line}: {step:?}");
+        // Typed again it is a prompt: the agent may have asked in its text.
+        assert_eq!(panel.line(line, Some(&input), at), None, "{line}");
+    }
+    // Decided here: the person knows that the request is gone.
+    let mut panel = panel(&[], &input);
+    panel.typing = AskTyping::Lines;
+    assert!(matches!(panel.line("y", Some(&input), at), Some(AskStep::Order(_))));
+    assert_eq!(panel.approval_decided(&"a1".into()), Some(SettledHere::Yes));
+    assert_eq!(panel.line("y", Some(&input), at), None);
+}
