@@ -275,7 +275,9 @@ impl Code {
     /// Returns a hint for the codes of a program that has changed.
     fn next_step(&self) -> Option<&'static str> {
         if *self == Self::FlagRejected {
-            Some("check the arguments that you passed (`agent_args`); if there are none, `bowline certify` shows what changed in the program")
+            Some(
+                "check the arguments that you passed (`agent_args`); if there are none, `bowline certify` shows what changed in the program",
+            )
         } else if *self == Self::FormatChanged {
             Some(
                 "the program prints lines that its dialect does not know; `bowline certify` shows what changed, and for an agent of your own docs/dialects.md lists the forms",

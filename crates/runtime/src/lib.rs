@@ -117,7 +117,8 @@ pub use system::suggest::closest_name;
 /// Runners of live sessions that outlive the command which starts them.
 pub mod runner {
     pub use crate::sessions::detached::{
-        DetachedReport, DetachedStreams, inside_an_agent, runner_above, start_runner, start_runner_of,
+        DetachedReport, DetachedStreams, certainly_inside_an_agent, inside_an_agent, runner_above,
+        start_runner, start_runner_of,
     };
 }
 

@@ -180,7 +180,7 @@ pub(crate) struct SendArgs {
     pub(crate) session: SessionArg,
 
     /// Prompt; `-` reads it from standard input. Piped input is appended
-    #[arg(value_name = "PROMPT", required_unless_present = "offered")]
+    #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
     /// Send it into the running turn; exit with code 1 if the agent cannot be steered

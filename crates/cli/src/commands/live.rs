@@ -60,6 +60,16 @@ pub(crate) async fn connect_to_work(home: &Home, id: &SessionId) -> Result<Attac
     session.with_our_runner().await.map_err(|error| unreachable(id, error))
 }
 
+/// Refuses a command in a process of an agent: it would change a session without the control socket, which refuses that.
+pub(crate) fn outside_of_agents(action: &str) -> Result<(), CommandError> {
+    match bowline::runner::certainly_inside_an_agent() {
+        None => Ok(()),
+        Some(reason) => Err(CommandError::new(Fault::NotAllowed, format!("an agent cannot {action}"))
+            .caused_by(format!("this process belongs to an agent: {reason}"))
+            .hint("a process that an agent started may watch a session and nothing else")),
+    }
+}
+
 /// Makes the error of a session that cannot be reached.
 pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
     let message = error.to_string();
@@ -82,9 +92,10 @@ pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
         ConnectError::OtherUser { .. } | ConnectError::Socket(_) => {
             CommandError::new(Fault::Configuration, message.clone())
         }
+        ConnectError::Refused { .. } => CommandError::new(Fault::Unfit, message.clone())
+            .hint(format!("nothing was sent; `bowline status {id}` shows the session, once its runner has room")),
         ConnectError::NoRuntime(_)
         | ConnectError::Journal(_)
-        | ConnectError::Refused { .. }
         | ConnectError::Silent
         | ConnectError::Io(_)
         | _ => {
@@ -116,7 +127,9 @@ pub(crate) fn refused(error: &OrderError) -> CommandError {
         }
         OrderError::Refused(_) => CommandError::new(Fault::Unfit, message),
         OrderError::Over => CommandError::new(Fault::Usage, message),
-        OrderError::Lost | OrderError::TooLong { .. } | OrderError::NotUnderstood { .. } | _ => {
+        OrderError::TooLong { .. } => CommandError::new(Fault::Usage, message)
+            .hint("write the text to a file, and name the file in the prompt"),
+        OrderError::Lost | OrderError::NotUnderstood { .. } | _ => {
             CommandError::new(Fault::Internal, message)
         }
     }

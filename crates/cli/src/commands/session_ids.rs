@@ -1,7 +1,8 @@
 //! Sessions as people name them: by id, by a part of it, by name or key, or `@last`.
 
+use bowline::SessionId;
 use bowline::journal::Home;
-use bowline::resolve::{ResolveError, resolve_in};
+use bowline::resolve::{ResolveError, resolve_exactly_in, resolve_in};
 
 use super::live::unresolved;
 use crate::error::CommandError;
@@ -22,11 +23,27 @@ pub(crate) fn all() -> Vec<String> {
 /// Returns the id of the session that a name means: a part of the id, its label or key, or `@last`. Returns anything else unchanged: it
 /// may be an agent's own id.
 pub(crate) fn whole(typed: &str) -> Result<String, CommandError> {
+    found(typed, resolve_in)
+}
+
+/// The same for an act that cannot be undone: a name of several sessions is an error, also if they ended.
+pub(crate) fn exact(typed: &str) -> Result<String, CommandError> {
+    found(typed, resolve_exactly_in)
+}
+
+fn found(
+    typed: &str,
+    resolve: impl FnOnce(&Home, &str) -> Result<SessionId, ResolveError>,
+) -> Result<String, CommandError> {
     let Ok(home) = Home::from_env() else { return Ok(typed.to_owned()) };
-    match resolve_in(&home, typed) {
+    match resolve(&home, typed) {
         Ok(id) => Ok(id.as_str().to_owned()),
-        // Too short to be meant as a part of one of our ids.
-        Err(ResolveError::Ambiguous { .. }) if typed.len() < LEAST => Ok(typed.to_owned()),
+        // Too short to be meant as a part of one of our ids, and no whole name.
+        Err(ResolveError::Ambiguous { newest, .. })
+            if typed.len() < LEAST && !newest.iter().any(|session| session.has(typed)) =>
+        {
+            Ok(typed.to_owned())
+        }
         Err(error @ ResolveError::Ambiguous { .. }) => Err(unresolved(error)),
         // The command that needs the session reports that it cannot be read.
         Err(_) => Ok(typed.to_owned()),

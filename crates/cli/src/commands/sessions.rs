@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::args::sessions::{RemoveArgs, SessionsAction, SessionsArgs, StopArgs};
 use crate::async_runtime;
+use crate::commands::live::outside_of_agents;
 use crate::commands::session_ids;
 use crate::error::{CommandError, Fault};
 use crate::ui::tables::{Layout, TextTable, Tone};
@@ -197,10 +198,11 @@ fn ended(last: SessionState, reason: Option<EndReason>) -> &'static str {
 
 /// Removes finished or damaged sessions.
 fn remove(args: &RemoveArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
+    outside_of_agents("remove sessions")?;
     let registry = Registry::from_env()?;
     let runtime = async_runtime::start()?;
     for typed in &args.sessions {
-        let id = &session_ids::whole(typed)?;
+        let id = &session_ids::exact(typed)?;
         let removed = runtime.block_on(registry.remove(&SessionId::from(id.as_str())));
         removed.map_err(|error| not_removed(id, error.into()))?;
         stdout.print(&format!("{id}: removed\n"))?;
@@ -225,6 +227,7 @@ fn not_removed(id: &str, error: bowline::Error) -> CommandError {
 /// Stops sessions.
 pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     const REASON: &str = "bowline stop";
+    outside_of_agents("stop sessions")?;
     let registry = Registry::from_env()?;
     let whole: Result<Vec<String>, CommandError> =
         args.sessions.iter().map(|id| session_ids::whole(id)).collect();

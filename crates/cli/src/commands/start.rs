@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 use bowline::attention::Attention;
 use bowline::journal::Home;
+use bowline::resolve::running_with_name;
 use bowline::{LiveSession, SessionId, SessionTask};
+use bowline_providers::ansi::harmless;
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,7 @@ use crate::args::request::TimeLimit;
 use crate::args::{Args, Command};
 use crate::async_runtime;
 use crate::error::{CommandError, Fault};
+use crate::human::shell_word;
 use crate::signals::ProcessSignals;
 use crate::ui::{Stdout, Ui};
 
@@ -58,6 +61,9 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         let message = format!("a session cannot be started with `{flag}`");
         return Err(CommandError::new(Fault::Usage, message).hint("`bowline run` honours it"));
     }
+    if let Some(name) = &args.name {
+        check_name(name, args.request.resume.is_some())?;
+    }
     // The runner has no terminal: this process warns about the parts of a project's files that the runner leaves out.
     crate::config::load(args.request.cwd.as_deref())?;
     // Read here: the runner has another directory and no terminal.
@@ -68,10 +74,10 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     };
     let spec = RunnerSpec { args: own_args()?, prompt, title, child: None, taken_over: None };
     let spec = serde_json::to_vec(&spec).map_err(internal("could not describe the session"))?;
+    let log = runner_log()?;
     let runtime = async_runtime::start()?;
     let report = runtime.block_on(async {
-        let started =
-            bowline::runner::start_runner([OsString::from("session-runner")], spec, runner_log()).await;
+        let started = bowline::runner::start_runner([OsString::from("session-runner")], spec, log).await;
         let mut runner = started.map_err(internal("could not start the runner of the session"))?;
         runner.report().await.map_err(internal("could not read the runner's report"))
     })?;
@@ -83,7 +89,7 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
                 return stdout.print(&format!("{started}\n"));
             }
             stdout.print(&format!("{session}\n"))?;
-            let name = args.name.as_deref().unwrap_or(&session);
+            let name = shell_word(args.name.as_deref().unwrap_or(&session));
             Ui::new().status(&format!("started; follow it: `bowline attach {name}`"));
             Ok(())
         }
@@ -96,10 +102,46 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     }
 }
 
-/// Returns the file for the messages of runners.
-fn runner_log() -> Option<PathBuf> {
-    let home = Home::from_env().ok()?;
-    home.path().is_dir().then(|| home.path().join("runner.log"))
+/// Checks that other commands can find the session by its name, and only this one.
+fn check_name(name: &str, is_resumed: bool) -> Result<(), CommandError> {
+    let refused = |reason: &str| {
+        Err(CommandError::new(Fault::Usage, format!("a session cannot have the name `{}`", harmless(name)))
+            .caused_by(reason.to_owned()))
+    };
+    if name.starts_with(['@', '-']) {
+        return refused("a name that begins with `@` or `-` means something else to other commands");
+    }
+    if name.trim().is_empty() || name.contains(char::is_control) {
+        return refused("it has nothing that can be typed, or a control character");
+    }
+    let Ok(home) = Home::from_env() else { return Ok(()) };
+    match running_with_name(&home, name) {
+        // A resumed session may run already, which its own error reports better.
+        Ok(Some(id)) if !is_resumed => {
+            Err(CommandError::new(Fault::Usage, format!("the session {id} runs under the name `{name}`"))
+                .hint(format!("send it the prompt: `bowline send {} \"…\"`", shell_word(name)))
+                .hint("choose another name"))
+        }
+        // The command that needs the data directory reports why it cannot be read.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Returns the file for the messages of runners. A data directory that cannot be written is an error here: the runner has no terminal to
+/// report it on.
+fn runner_log() -> Result<Option<PathBuf>, CommandError> {
+    let Ok(home) = Home::from_env() else { return Ok(None) };
+    if !home.path().is_dir() {
+        return Ok(None);
+    }
+    let log = home.path().join("runner.log");
+    match std::fs::File::options().append(true).create(true).open(&log) {
+        Ok(_) => Ok(Some(log)),
+        Err(error) => {
+            let message = format!("could not write in the data directory `{}`", home.path().display());
+            Err(CommandError::new(Fault::Configuration, message).caused_by(error))
+        }
+    }
 }
 
 /// Returns the first prompt: the argument, standard input, or none.

@@ -8,6 +8,7 @@ use bowline_providers::ansi;
 use serde_json::{Value, json};
 
 use crate::args::trust::TrustArgs;
+use crate::commands::live::outside_of_agents;
 use crate::error::{CommandError, Fault};
 use crate::human::wrapped_lines;
 use crate::ui::Stdout;
@@ -33,6 +34,10 @@ pub(crate) fn run(args: &TrustArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         return Err(CommandError::new(Fault::NotAllowed, "an agent cannot trust project files")
             .caused_by(format!("{mark} is set: this process belongs to a session"))
             .hint("run `bowline trust` in your own terminal"));
+    }
+    // The variables can be cleared, the parents of a process cannot.
+    if !args.show {
+        outside_of_agents("trust project files")?;
     }
     let review = TrustReview::of(&Places::from_env(None)).map_err(failed)?;
     let done = if args.remove {

@@ -43,6 +43,10 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
     runtime.shutdown_background();
     let (LastTurnEvents { session, mut turn }, lost) = ended?;
     stdout.flush()?;
+    if turn.is_empty() && matches!(format, OutputFormat::Human) {
+        Ui::new().status("the session has had no turn");
+        return Ok(());
+    }
     let options = terminal::options(DetailLevel::Quiet, PermissionMode::Ask, None);
     let mut sink = Sink::new(format, options, None);
     sink.events(&turn, time::now())?;

@@ -52,3 +52,12 @@ pub fn inside_an_agent() -> Option<String> {
         ProcessOrigin::Agent { reason } | ProcessOrigin::Unknown { reason } => Some(reason),
     }
 }
+
+/// Returns why this process certainly is a part of an agent. Unlike [`inside_an_agent`], a system that does not show the parents of
+/// processes is no reason: an order that everything else allows is not refused there.
+pub fn certainly_inside_an_agent() -> Option<String> {
+    match origin_of(std::process::id()) {
+        ProcessOrigin::Agent { reason } => Some(reason),
+        ProcessOrigin::Outside | ProcessOrigin::Unknown { .. } => None,
+    }
+}

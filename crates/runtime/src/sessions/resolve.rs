@@ -12,7 +12,7 @@
 
 use bowline_protocol::SessionId;
 
-use crate::sessions::journal::{Home, JournalError};
+use crate::sessions::journal::{Home, JournalError, is_live};
 use crate::sessions::name_cache;
 
 /// The most candidates that an error lists.
@@ -71,36 +71,48 @@ pub enum ResolveError {
 /// 3. the beginning or the end of the id;
 /// 4. the beginning or the end of the key or the label.
 pub fn resolve<'a>(text: &str, sessions: &'a [SessionName]) -> Result<&'a SessionId, ResolveError> {
+    match fitting(text, sessions)?.as_slice() {
+        [one] => Ok(&one.id),
+        several => Err(ambiguous(text, several)),
+    }
+}
+
+/// Returns the sessions that the first fitting rule finds: at least one.
+fn fitting<'a>(text: &str, sessions: &'a [SessionName]) -> Result<Vec<&'a SessionName>, ResolveError> {
     if sessions.is_empty() {
         return Err(ResolveError::NoSessions);
     }
     if text == LAST {
         // Ids begin with the time.
         let newest = sessions.iter().max_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
-        return newest.map(|session| &session.id).ok_or(ResolveError::NoSessions);
+        return Ok(newest.into_iter().collect());
     }
     let is_part = |whole: &str| !text.is_empty() && (whole.starts_with(text) || whole.ends_with(text));
     let rules: [&dyn Fn(&SessionName) -> bool; 4] = [
         &|session| session.id.as_str() == text,
-        &|session| !text.is_empty() && session.names().any(|name| name == text),
+        &|session| session.has(text),
         &|session| is_part(session.id.as_str()),
         &|session| session.names().any(is_part),
     ];
     for rule in rules {
         let fitting: Vec<&SessionName> = sessions.iter().filter(|session| rule(session)).collect();
-        match fitting.as_slice() {
-            [] => {}
-            [one] => return Ok(&one.id),
-            several => {
-                let (text, count) = (text.to_owned(), several.len());
-                return Err(ResolveError::Ambiguous { text, count, newest: newest(fitting) });
-            }
+        if !fitting.is_empty() {
+            return Ok(fitting);
         }
     }
-    Err(ResolveError::NotFound { text: text.to_owned(), newest: newest(sessions.iter().collect()) })
+    Err(ResolveError::NotFound {
+        text: text.to_owned(),
+        newest: newest(&sessions.iter().collect::<Vec<_>>()),
+    })
+}
+
+fn ambiguous(text: &str, several: &[&SessionName]) -> ResolveError {
+    ResolveError::Ambiguous { text: text.to_owned(), count: several.len(), newest: newest(several) }
 }
 
 /// Finds a session of a data home.
+///
+/// A key or a label that several sessions have means the one of them that runs. If none runs, it means the newest.
 pub fn resolve_in(home: &Home, text: &str) -> Result<SessionId, ResolveError> {
     // Two questions that need no names: programs use whole ids, and a person who typed nothing means the newest.
     if text == LAST {
@@ -110,17 +122,51 @@ pub fn resolve_in(home: &Home, text: &str) -> Result<SessionId, ResolveError> {
     if name_cache::has(home, &id) {
         return Ok(id);
     }
+    let names = name_cache::names(home)?;
+    let fitting = fitting(text, &names)?;
+    let [first, _, ..] = fitting.as_slice() else { return resolve(text, &names).cloned() };
+    if !first.has(text) {
+        return Err(ambiguous(text, &fitting));
+    }
+    let running: Vec<&SessionName> = fitting.iter().copied().filter(|it| runs(home, &it.id)).collect();
+    match running.as_slice() {
+        [one] => Ok(one.id.clone()),
+        [] => newest(&fitting).into_iter().next().map(|it| it.id).ok_or(ResolveError::NoSessions),
+        several => Err(ambiguous(text, several)),
+    }
+}
+
+/// Finds a session of a data home that a text names without any doubt: several sessions of one name are an error, also if they ended.
+pub fn resolve_exactly_in(home: &Home, text: &str) -> Result<SessionId, ResolveError> {
     resolve(text, &name_cache::names(home)?).cloned()
 }
 
+/// Returns the running session that has this text as its key or label.
+pub fn running_with_name(home: &Home, text: &str) -> Result<Option<SessionId>, ResolveError> {
+    let names = name_cache::names(home)?;
+    let mut found = names.into_iter().filter(|it| it.has(text) && runs(home, &it.id));
+    Ok(found.next().map(|it| it.id))
+}
+
+/// Returns whether a process has the session. One that cannot be looked at does not count.
+fn runs(home: &Home, session: &SessionId) -> bool {
+    home.session_dir(session).is_ok_and(|dir| is_live(&dir).unwrap_or(false))
+}
+
 impl SessionName {
+    /// Returns whether the session has exactly this key or label.
+    pub fn has(&self, name: &str) -> bool {
+        !name.is_empty() && self.names().any(|own| own == name)
+    }
+
     /// Returns the names that the caller gave.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.key.as_deref().into_iter().chain(self.label.as_deref())
     }
 }
 
-fn newest(mut sessions: Vec<&SessionName>) -> Vec<SessionName> {
+fn newest(sessions: &[&SessionName]) -> Vec<SessionName> {
+    let mut sessions = sessions.to_vec();
     sessions.sort_by(|one, other| other.id.as_str().cmp(one.id.as_str()));
     sessions.into_iter().take(CANDIDATES).cloned().collect()
 }
@@ -200,6 +246,22 @@ mod tests {
             meta.label = Some(label.to_owned());
             std::fs::write(dir.join("session.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
         }
+        // The newest of several that ended, unless one of them runs.
+        assert_eq!(running_with_name(&home, "first").unwrap(), None);
+        let dir = home.session_dir(&"s-3-three".into()).unwrap();
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut meta = SessionMeta::new("s-3-three".into(), "an-agent", crate::system::clock::wall());
+        meta.label = Some("first".to_owned());
+        std::fs::write(dir.join("session.json"), serde_json::to_vec(&meta).unwrap()).unwrap();
+        assert_eq!(resolve_in(&home, "first").unwrap().as_str(), "s-3-three");
+        assert!(matches!(resolve_exactly_in(&home, "first"), Err(ResolveError::Ambiguous { count: 2, .. })));
+        let events = home.session_dir(&"s-1-one".into()).unwrap().join("events.jsonl");
+        let held = std::fs::File::create(events).unwrap();
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        assert_eq!(resolve_in(&home, "first").unwrap().as_str(), "s-1-one");
+        assert_eq!(running_with_name(&home, "first").unwrap().unwrap().as_str(), "s-1-one");
+        drop(held);
+        std::fs::remove_dir_all(dir).unwrap();
         // A directory that is not a session does not hide the others.
         std::fs::create_dir(home.sessions_dir().join("s-3")).unwrap();
         assert_eq!(resolve_in(&home, "@last").unwrap().as_str(), "s-2-two");

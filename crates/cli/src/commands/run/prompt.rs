@@ -68,7 +68,7 @@ fn whole(prompt: String) -> Result<String, CommandError> {
 
 fn none() -> CommandError {
     CommandError::new(Fault::Usage, "there is no prompt")
-        .hint("give the task as an argument: `bowline run \"…\"`, or pipe it in")
+        .hint("give it as an argument, in quotes, or pipe it in")
 }
 
 /// Returns whether standard input has data or ends within [`PATIENCE`].

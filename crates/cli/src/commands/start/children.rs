@@ -100,8 +100,12 @@ impl StartChild for ChildRunners {
             RunnerSpec { args: self.args.clone(), prompt, title: None, child: Some(child), taken_over: None };
         let spec = serde_json::to_vec(&spec).map_err(|error| error.to_string())?;
         // With the variables of this runner, which its user set, and none of the agent's.
-        let started =
-            bowline::runner::start_runner([OsString::from("session-runner")], spec, runner_log()).await;
+        let started = bowline::runner::start_runner(
+            [OsString::from("session-runner")],
+            spec,
+            runner_log().ok().flatten(),
+        )
+        .await;
         let mut runner = started.map_err(|error| error.to_string())?;
         let report = runner.report().await.map_err(|error| error.to_string())?;
         match report.and_then(|line| serde_json::from_slice::<RunnerReport>(&line).ok()) {

@@ -70,8 +70,13 @@ impl HandOver {
         let started = async {
             let spec = serde_json::to_vec(&spec).map_err(|error| error.to_string())?;
             let args = [OsString::from("session-runner")];
-            let runner =
-                bowline::runner::start_runner_of(successor.program.clone(), args, spec, runner_log()).await;
+            let runner = bowline::runner::start_runner_of(
+                successor.program.clone(),
+                args,
+                spec,
+                runner_log().ok().flatten(),
+            )
+            .await;
             let report = runner.map_err(|error| error.to_string())?.report().await;
             let report = report.map_err(|error| error.to_string())?;
             match report.and_then(|line| serde_json::from_slice::<RunnerReport>(&line).ok()) {

@@ -95,6 +95,28 @@ fn an_agent_cannot_give_its_session_another_permission_mode() {
 }
 
 #[test]
+fn an_agent_cannot_stop_or_remove_sessions_or_trust_a_project() {
+    for (order, refusal) in [
+        ("stop @last", "error: an agent cannot stop sessions"),
+        ("stop --all", "error: an agent cannot stop sessions"),
+        ("sessions remove @last", "error: an agent cannot remove sessions"),
+        ("trust", "error: an agent cannot trust project files"),
+    ] {
+        let live = LiveWorld::new();
+        prepare(&live, order);
+        let session = asking(&live);
+        for (name, _) in WAYS {
+            live.open_gate(&format!("gate-{name}"));
+            let (code, out) = ordered(&live.path("work"), name);
+            assert_eq!(code, "5", "{order}, {name}: {out}");
+            assert!(out.starts_with(refusal), "{order}, {name}: {out}");
+        }
+        session.asks();
+        session.stop();
+    }
+}
+
+#[test]
 fn an_agent_may_watch() {
     let live = LiveWorld::new();
     prepare(&live, "status @last");
