@@ -152,7 +152,8 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "TIME", value_parser = limit, help_heading = LIMITS)]
     pub(crate) idle_timeout: Option<TimeLimit>,
 
-    /// Resume a session, by its Bowline id or the agent's own id. A Bowline session keeps its id and its journal
+    /// Resume a session: its id or a part of it, its name or key, `@last`, or the agent's own id. A Bowline session keeps its id
+    /// and its journal
     #[arg(long, value_name = "ID", conflicts_with = "continue_latest", help_heading = SESSION)]
     pub(crate) resume: Option<String>,
 
