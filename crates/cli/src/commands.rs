@@ -29,5 +29,6 @@ pub(crate) mod sessions;
 pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod start;
+mod task_file;
 pub(crate) mod trust;
 pub(crate) mod wait;

@@ -3,7 +3,6 @@
 mod children;
 mod inside;
 mod successor;
-mod task_file;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,6 +19,7 @@ use self::children::{ChildRunners, ChildSpec};
 use self::successor::{HandOver, TakenOver};
 use super::attention::settle;
 use super::run::{RequestTarget, ResolvedRequest, piped, prompt};
+use super::task_file;
 use crate::args::live::StartArgs;
 use crate::args::request::TimeLimit;
 use crate::args::{Args, Command};

@@ -1,6 +1,6 @@
-//! The file of `start --task`: a task in the form of the provider adapters specification (004).
+//! A task in the form of the provider adapters specification (004): the file of `start --task`, and the lines of `run --tasks`.
 //!
-//! The goal, constraints and acceptance criteria become the first prompt. What Bowline would have to enforce, and cannot yet, is refused by
+//! The goal, constraints and acceptance criteria become the prompt. A field that Bowline cannot enforce yet is refused by
 //! name: a task that works outside of its room, or on another branch, is worse than none.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use bowline_protocol::TaskSpec;
 use serde_json::Value;
 
-use super::super::run::read_option_file;
+use super::run::read_option_file;
 use crate::error::{CommandError, Fault};
 
 /// The fields that a task may have.
@@ -21,6 +21,10 @@ pub(super) struct TaskFile {
     pub(super) prompt: String,
 }
 
+/// The form that a hint shows.
+const FORM: &str =
+    "write it as {\"title\": \"…\", \"goal\": \"…\", \"constraints\": [\"…\"], \"acceptance\": [\"…\"]}";
+
 /// Reads a task.
 pub(super) fn read(path: &Path) -> Result<TaskFile, CommandError> {
     let text = read_option_file(path, "--task")?;
@@ -32,24 +36,30 @@ pub(super) fn read(path: &Path) -> Result<TaskFile, CommandError> {
 
 /// Why a text is no task that can be started.
 #[derive(Debug, PartialEq, Eq)]
-struct TaskProblem {
-    problem: String,
-    hint: &'static str,
+pub(super) struct TaskProblem {
+    pub(super) problem: String,
+    pub(super) hint: &'static str,
+}
+
+fn wrong(problem: String, hint: &'static str) -> TaskProblem {
+    TaskProblem { problem, hint }
 }
 
 fn parse(text: &str) -> Result<TaskFile, TaskProblem> {
-    let wrong = |problem: String, hint| TaskProblem { problem, hint };
-    let form =
-        "write it as {\"title\": \"…\", \"goal\": \"…\", \"constraints\": [\"…\"], \"acceptance\": [\"…\"]}";
     let value: Value =
-        serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON: {error}"), form))?;
-    let fields = value.as_object().ok_or_else(|| wrong("is not a JSON object".to_owned(), form))?;
+        serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON: {error}"), FORM))?;
+    let fields = value.as_object().ok_or_else(|| wrong("is not a JSON object".to_owned(), FORM))?;
     if let Some(name) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
         let problem = format!("has a field that a task does not have: `{name}`");
         return Err(wrong(problem, "remove it; options of the session are options of the command"));
     }
     let spec: TaskSpec =
-        serde_json::from_value(value).map_err(|error| wrong(format!("is not a task: {error}"), form))?;
+        serde_json::from_value(value).map_err(|error| wrong(format!("is not a task: {error}"), FORM))?;
+    of_spec(&spec)
+}
+
+/// Makes the prompt of a task.
+pub(super) fn of_spec(spec: &TaskSpec) -> Result<TaskFile, TaskProblem> {
     if spec.room_path.is_some() {
         let problem =
             "has `roomPath`, and Bowline cannot keep an agent inside a part of the repository".to_owned();
@@ -57,11 +67,11 @@ fn parse(text: &str) -> Result<TaskFile, TaskProblem> {
     }
     if spec.branch_name.is_some() {
         let problem = "has `branchName`, and Bowline makes and changes no branches".to_owned();
-        return Err(wrong(problem, "remove it, and check out the branch before you start the session"));
+        return Err(wrong(problem, "remove it, and check out the branch before you start the agent"));
     }
     for (name, text) in [("title", &spec.title), ("goal", &spec.goal)] {
         if text.trim().is_empty() {
-            return Err(wrong(format!("has an empty `{name}`"), form));
+            return Err(wrong(format!("has an empty `{name}`"), FORM));
         }
     }
     let mut prompt = format!("{}\n\n{}\n", spec.title.trim(), spec.goal.trim());
