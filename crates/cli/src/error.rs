@@ -83,6 +83,11 @@ impl CommandError {
         self
     }
 
+    /// Names the place in a file that the error is about.
+    pub(crate) fn at(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+
     /// Adds one of several reasons.
     pub(crate) fn because(mut self, reason: String) -> Self {
         self.reasons.push(reason);
@@ -115,6 +120,11 @@ impl CommandError {
     pub(crate) fn text(&self) -> Option<String> {
         let silent = matches!(self.kind, Fault::Asked | Fault::ClosedPipe | Fault::Told(_));
         (!silent).then(|| self.render())
+    }
+
+    /// Returns the message alone.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Returns the message with its first reason or hint, on one line.

@@ -52,6 +52,7 @@ mod remarks;
 mod rendered;
 mod run_end;
 mod suspended;
+mod task_table;
 #[cfg(test)]
 mod tests;
 mod tool_details;
@@ -80,6 +81,7 @@ use self::refusals::Refusals;
 use self::remarks::{Remark, RemarkLevel};
 pub(crate) use self::rendered::RenderedAnswer;
 use self::suspended::{SuspendedError, is_beside_the_end};
+pub(crate) use self::task_table::{TableScreen, TaskRow, TaskState, task_table};
 pub(crate) use self::words::{Glyphs, when, wrapped, wrapped_lines};
 
 /// The interval of `tick`.

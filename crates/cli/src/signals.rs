@@ -3,6 +3,7 @@
 //! SIGINT, SIGTERM and SIGHUP ask a command to stop: the first one cancels the agents, the next one kills them. Commands that run no
 //! agent end at the first one. How a run then stops its agent is decided in `engine`, and `process` sends those signals.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bowline::{Control, exit};
@@ -42,6 +43,89 @@ pub(crate) enum SignalAction {
     Stop(StopSignal),
     /// The terminal has another size.
     Window,
+}
+
+/// The agents that a signal stops. A command that starts agents one after the other adds each when it begins; an agent that begins
+/// after the signal is stopped at once.
+#[derive(Clone, Debug)]
+pub(crate) struct StopTargets(Arc<Mutex<TargetList>>);
+
+#[derive(Debug)]
+struct TargetList {
+    controls: Vec<Control>,
+    order: StopOrder,
+    /// Whether more agents may begin.
+    more: bool,
+}
+
+/// The strongest order so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum StopOrder {
+    No,
+    Cancel,
+    Kill,
+}
+
+impl StopTargets {
+    /// Makes a list that does not grow.
+    pub(crate) fn of(controls: Vec<Control>) -> Self {
+        Self(Arc::new(Mutex::new(TargetList { controls, order: StopOrder::No, more: false })))
+    }
+
+    /// Makes an empty list that grows until [`Self::close`].
+    pub(crate) fn growing() -> Self {
+        Self(Arc::new(Mutex::new(TargetList { controls: Vec::new(), order: StopOrder::No, more: true })))
+    }
+
+    /// Adds an agent that began.
+    pub(crate) fn add(&self, control: Control) {
+        self.with(|list| {
+            // Of many tasks, only those that run are kept.
+            list.controls.retain(|control| !control.is_over());
+            list.order.give(&control);
+            list.controls.push(control);
+        });
+    }
+
+    /// No more agents begin.
+    pub(crate) fn close(&self) {
+        self.with(|list| list.more = false);
+    }
+
+    /// Cancels all agents, and those that begin later.
+    pub(crate) fn cancel(&self) {
+        self.order(StopOrder::Cancel);
+    }
+
+    fn kill(&self) {
+        self.order(StopOrder::Kill);
+    }
+
+    /// Returns whether all agents have ended and no more can begin.
+    fn are_over(&self) -> bool {
+        self.with(|list| !list.more && list.controls.iter().all(Control::is_over))
+    }
+
+    fn order(&self, order: StopOrder) {
+        self.with(|list| {
+            list.order = list.order.max(order);
+            list.controls.iter().for_each(|control| order.give(control));
+        });
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut TargetList) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl StopOrder {
+    fn give(self, control: &Control) {
+        match self {
+            Self::No => {}
+            Self::Cancel => control.cancel(),
+            Self::Kill => control.kill(),
+        }
+    }
 }
 
 /// The signals of this process. While this value exists, they no longer end the process by themselves.
@@ -94,12 +178,12 @@ impl ProcessSignals {
     /// Acts on signals at once, in a task of its own, and passes them on to the display.
     ///
     /// The display may be blocked by a reader that does not read; the agents must stop nevertheless.
-    pub(crate) async fn obey(mut self, controls: Vec<Control>, shown: mpsc::UnboundedSender<SignalAction>) {
+    pub(crate) async fn obey(mut self, targets: StopTargets, shown: mpsc::UnboundedSender<SignalAction>) {
         let (mut cancelled, mut killed) = (false, None);
         loop {
             let sent = self.next().await;
             if let SignalAction::Stop(how) = sent
-                && controls.iter().all(Control::is_over)
+                && targets.are_over()
             {
                 // The agents have ended; only the output is left to stop.
                 // In a task of its own, so that this loop stays free for the next signal.
@@ -112,10 +196,10 @@ impl ProcessSignals {
                 SignalAction::Window => {}
                 SignalAction::Stop(_) if !cancelled => {
                     cancelled = true;
-                    controls.iter().for_each(Control::cancel);
+                    targets.cancel();
                 }
                 SignalAction::Stop(how) => {
-                    controls.iter().for_each(Control::kill);
+                    targets.kill();
                     // The time since the first kill counts, not since the latest signal.
                     let since = killed.get_or_insert_with(tokio::time::Instant::now);
                     if since.elapsed() > LEAVE_AFTER {

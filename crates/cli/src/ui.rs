@@ -28,8 +28,8 @@ const ERASE: &str = "\r\x1b[K";
 pub(crate) struct Ui {
     stderr: Box<dyn Write>,
     terminal: bool,
-    /// Whether the last line is a drawing, which the next message replaces.
-    drawn: bool,
+    /// The last lines, if they are a drawing, which the next message replaces.
+    drawn: Vec<String>,
 }
 
 impl fmt::Debug for Ui {
@@ -47,7 +47,7 @@ impl Ui {
     }
 
     pub(crate) fn over(stderr: Box<dyn Write>, terminal: bool) -> Self {
-        Self { stderr, terminal, drawn: false }
+        Self { stderr, terminal, drawn: Vec::new() }
     }
 
     /// Returns whether standard error is a terminal.
@@ -118,13 +118,29 @@ impl Ui {
     pub(crate) fn draw(&mut self, line: &str) {
         self.erase();
         self.write(line.as_bytes());
-        self.drawn = true;
+        self.drawn = vec![line.to_owned()];
+    }
+
+    /// Draws lines that the next message or drawing replaces. Each is harmless and fits the width; all fit the height.
+    pub(crate) fn draw_lines(&mut self, lines: Vec<String>) {
+        // The same drawing again only flickers on slow terminals.
+        if lines == self.drawn {
+            return;
+        }
+        let mut text = above(self.drawn.len());
+        // Every line replaces the old one in its place, so that no moment shows an empty screen.
+        text.push_str(&lines.join("\x1b[K\n"));
+        text.push_str("\x1b[J");
+        self.write(text.as_bytes());
+        self.drawn = lines;
     }
 
     /// Erases the drawing.
     pub(crate) fn erase(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            self.write(ERASE.as_bytes());
+        match std::mem::take(&mut self.drawn).len() {
+            0 => {}
+            1 => self.write(ERASE.as_bytes()),
+            rows => self.write((above(rows) + "\x1b[J").as_bytes()),
         }
     }
 
@@ -136,6 +152,14 @@ impl Ui {
 
     fn message(&mut self, label: &str, text: &str) {
         self.lines(&format!("{label}{}\n", one_line(text)));
+    }
+}
+
+/// Moves the cursor to the beginning of the first of these rows. It is in the last one.
+fn above(rows: usize) -> String {
+    match rows {
+        0 | 1 => "\r".to_owned(),
+        rows => format!("\r\x1b[{}A", rows - 1),
     }
 }
 
@@ -192,6 +216,21 @@ pub(crate) mod tests {
         let error = CommandError::new(Fault::Usage, "no").hint("try `y`");
         assert_eq!(written(|ui| ui.error(&error)), "error: no\nhint: try `y`\n");
         assert_eq!(written(|ui| ui.error(&CommandError::told(1))), "");
+    }
+
+    #[test]
+    fn a_drawing_of_several_lines_is_replaced_in_its_place() {
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let text = written(|ui| {
+            ui.draw_lines(lines(&["a 1 s", "b 1 s"]));
+            ui.draw_lines(lines(&["a 1 s", "b 1 s"]));
+            ui.draw_lines(lines(&["a 2 s", "b 2 s", "c"]));
+            ui.status("done");
+            ui.status("all");
+        });
+        let expected =
+            "\ra 1 s\x1b[K\nb 1 s\x1b[J\r\x1b[1Aa 2 s\x1b[K\nb 2 s\x1b[K\nc\x1b[J\r\x1b[2A\x1b[Jdone\nall\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The arguments of `bowline run`.
 
+use std::path::PathBuf;
+
 use super::request::{LIMITS, RequestArgs, span};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -8,6 +10,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   bowline run --provider NAME --permission edit \"Fix the failing test\"
   bowline run --provider auto --hint fast --max-cost 0.50 \"Summarise this\"
   bowline run -p NAME -o json --no-tools \"Name this branch\" | jq -r .text
+  bowline run -p NAME --tasks tasks.jsonl --at-once 2 --max-cost 5
 
 On a terminal Bowline asks before the agent does what `--permission` does not allow: `y` allows it once, `n` denies it, \
     `?` explains all keys.
@@ -28,8 +31,18 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
+    /// Run many tasks: a file of JSON lines with `prompt`, or `title` and `goal`, and where wanted `id`, `cwd`, `provider`, `model`,
+    /// `effort`, `permission`, `label` and `timeout`; `-` reads standard input. `--max-cost` and `--max-tokens` limit all of them
+    /// together, and `-p a,b` tries the providers in this order
+    #[arg(long, value_name = "FILE", conflicts_with_all = NOT_WITH_TASKS, help_heading = TASKS)]
+    pub(crate) tasks: Option<PathBuf>,
+
+    /// Maximum number of tasks that run at once. Default: 4
+    #[arg(long, value_name = "N", value_parser = at_once, allow_negative_numbers = true, help_heading = TASKS)]
+    pub(crate) at_once: Option<usize>,
+
     /// Deny requests instead of asking on the terminal. Default if there is no terminal, or with `-q`, with CI set, with an output
-    /// format for programs, or with several providers
+    /// format for programs, with several providers, or with `--tasks`
     #[arg(long, help_heading = LIMITS)]
     pub(crate) no_ask: bool,
 
@@ -45,6 +58,21 @@ pub(crate) struct RunArgs {
     /// Show only the answer, warnings and errors: no progress, tool calls or footer
     #[arg(long, short = 'q', conflicts_with = "verbose")]
     pub(crate) quiet: bool,
+}
+
+const TASKS: &str = "Many tasks";
+
+/// The options that make sense for one task only.
+const NOT_WITH_TASKS: [&str; 5] = ["prompt", "resume", "continue_latest", "dry_run", "approval_deadline"];
+
+/// The largest number of tasks at once: each has a process tree, pipes and a journal.
+const MOST_AT_ONCE: usize = 256;
+
+fn at_once(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=MOST_AT_ONCE).contains(number))
+        .ok_or_else(|| format!("expected a whole number from 1 to {MOST_AT_ONCE}"))
 }
 
 pub(crate) fn output_help() -> String {

@@ -16,11 +16,12 @@ mod resolved;
 mod resume;
 mod schema;
 mod settings;
+mod tasks;
 mod uncertified;
 
 use super::attention::settle;
 use crate::args::run::RunArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, Fault};
 use crate::human::AskTyping;
 use crate::output::notices::TerminalNotices;
 use crate::output::sink::{OutputFormat, Sink};
@@ -45,6 +46,14 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     if !args.dry_run {
         // Fork the keeper while this process is small.
         bowline::start_keeper();
+    }
+    if let Some(file) = &args.tasks {
+        return tasks::run(args, file, format, stdout);
+    }
+    // The parser does not require `--tasks` if there is a prompt, with which that one conflicts.
+    if args.at_once.is_some() {
+        return Err(CommandError::new(Fault::Usage, "`--at-once` needs `--tasks FILE`")
+            .hint("without a file of tasks, there is one task"));
     }
     let resolved = ResolvedRequest::of(&args.request)?;
     // If the request names an invalid entry, the error below has the details.

@@ -82,14 +82,28 @@ impl ActivityState {
 }
 
 impl super::Renderer {
-    /// Returns the current activity as text; `None` once the agent has ended.
+    /// Returns the current activity as text, with the provider; `None` once the agent has ended.
     pub(crate) fn activity(&self, now: Timestamp) -> Option<String> {
-        let who = self.who.as_deref().unwrap_or("agent");
+        Some(format!("{}: {}", self.who.as_deref().unwrap_or("agent"), self.doing(now)?))
+    }
+
+    /// Returns the provider of the current attempt, if it is known.
+    pub(crate) fn provider(&self) -> Option<&str> {
+        self.who.as_deref()
+    }
+
+    /// Returns the cost so far, if the agent reports it.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.tally.cost_usd
+    }
+
+    /// Returns the current activity as text; `None` once the agent has ended.
+    pub(crate) fn doing(&self, now: Timestamp) -> Option<String> {
         let status = self.busy.status(None, now, &self.calls, &self.refusals, self.options.glyphs)?;
         let line = match &status {
             StatusDisplay::Line(line) | StatusDisplay::Spinner { line, .. } => line.words(),
         };
-        Some(format!("{who}: {}", line.trim_start_matches(|c: char| !c.is_alphanumeric())))
+        Some(line.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned())
     }
 }
 

@@ -110,6 +110,14 @@ impl Sink {
         sink
     }
 
+    /// Makes a sink for one of many tasks: only the part for standard error, each line behind the id. The caller prints the answer.
+    pub(crate) fn of_task(options: RenderOptions, id: &str, ui: Rc<RefCell<Ui>>) -> Self {
+        let mut sink = Self::new(OutputFormat::Human, options, None);
+        sink.prefix = Some(ansi::harmless(id).into_owned());
+        sink.ui = ui;
+        sink
+    }
+
     fn over(
         format: OutputFormat,
         mut options: RenderOptions,
@@ -281,6 +289,21 @@ impl Sink {
     /// Returns the current activity as text; `None` once the agent has ended.
     pub(crate) fn activity(&self, now: Timestamp) -> Option<String> {
         self.renderer.activity(now)
+    }
+
+    /// Returns the current activity without the provider; `None` once the agent has ended.
+    pub(crate) fn doing(&self, now: Timestamp) -> Option<String> {
+        self.renderer.doing(now)
+    }
+
+    /// Returns the provider of the current attempt, if it is known.
+    pub(crate) fn provider(&self) -> Option<&str> {
+        self.renderer.provider()
+    }
+
+    /// Returns the cost so far, if the agent reports it.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.renderer.cost()
     }
 
     /// Returns the footer of the run, fitted to the terminal.

@@ -60,7 +60,7 @@ impl ViewWriter {
             return Ok(());
         }
         match &self.provider {
-            Some(name) => stdout.print(&named(name, &self.text))?,
+            Some(name) => stdout.print(&with_field("provider", name, &self.text))?,
             None => stdout.print(&self.text)?,
         }
         self.text.clear();
@@ -99,19 +99,19 @@ impl ViewWriter {
     }
 }
 
-/// Adds the provider's name to every object.
-fn named(name: &str, text: &str) -> String {
+/// Adds a field to every object, at its beginning.
+pub(crate) fn with_field(field: &str, value: &str, text: &str) -> String {
     let mut all = String::with_capacity(text.len());
-    let name = serde_json::Value::from(name);
+    let value = serde_json::Value::from(value);
     for object in objects(text) {
-        // An object may name its provider already, and a JSON object must not have a field twice.
+        // An object may have the field already, and a JSON object must not have a field twice.
         let has = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(object)
-            .is_ok_and(|map| map.contains_key("provider"));
+            .is_ok_and(|map| map.contains_key(field));
         match object.strip_prefix('{').filter(|_| !has) {
             Some(rest) if rest.trim_start().starts_with('}') => {
-                all.push_str(&format!("{{\"provider\":{name}{rest}"));
+                all.push_str(&format!("{{\"{field}\":{value}{rest}"));
             }
-            Some(rest) => all.push_str(&format!("{{\"provider\":{name},{rest}")),
+            Some(rest) => all.push_str(&format!("{{\"{field}\":{value},{rest}")),
             None => all.push_str(object),
         }
     }
@@ -130,8 +130,9 @@ mod tests {
 
     #[test]
     fn every_object_says_whose_it_is() {
-        assert_eq!(named("a", "{\"x\":1}\n{}\n"), "{\"provider\":\"a\",\"x\":1}\n{\"provider\":\"a\"}\n");
-        assert_eq!(named("a", "{\n  \"x\": 1\n}\n"), "{\"provider\":\"a\",\n  \"x\": 1\n}\n");
-        assert_eq!(named("a", "{\"provider\":\"b\"}\n"), "{\"provider\":\"b\"}\n", "it says so itself");
+        let named = |text: &str| with_field("provider", "a", text);
+        assert_eq!(named("{\"x\":1}\n{}\n"), "{\"provider\":\"a\",\"x\":1}\n{\"provider\":\"a\"}\n");
+        assert_eq!(named("{\n  \"x\": 1\n}\n"), "{\"provider\":\"a\",\n  \"x\": 1\n}\n");
+        assert_eq!(named("{\"provider\":\"b\"}\n"), "{\"provider\":\"b\"}\n", "it says so itself");
     }
 }

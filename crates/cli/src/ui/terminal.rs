@@ -120,6 +120,13 @@ pub(crate) fn width() -> u16 {
     size.ok().map(|size| size.ws_col).filter(|width| *width > 0).unwrap_or(80)
 }
 
+/// Returns the number of rows of the terminal.
+pub(crate) fn height() -> u16 {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr())
+        .or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout()));
+    size.ok().map(|size| size.ws_row).filter(|height| *height > 0).unwrap_or(24)
+}
+
 /// Returns the characters that the terminal can show.
 pub(crate) fn glyphs() -> Glyphs {
     // The order of locale(7): the first variable that is set counts.

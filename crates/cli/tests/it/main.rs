@@ -50,6 +50,7 @@ mod spending;
 mod stints;
 mod support;
 mod tables;
+mod tasks;
 mod trust;
 mod warnings;
 mod world;

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 use crate::human::{Interrupt, RunSummary, TICK};
 use crate::output::sink::Sink;
 use crate::remedies;
-use crate::signals::{ProcessSignals, SignalAction, StopSignal};
+use crate::signals::{ProcessSignals, SignalAction, StopSignal, StopTargets};
 use crate::time;
 use crate::ui::terminal;
 
@@ -39,7 +39,7 @@ pub(super) async fn drive(
     let mut turn = task.sole_process().start().await.map_err(CommandError::from)?;
     let version = provider.and_then(uncertified::ask);
     let (passed_on, mut sent) = mpsc::unbounded_channel();
-    tokio::spawn(signals.obey(vec![turn.control()], passed_on));
+    tokio::spawn(signals.obey(StopTargets::of(vec![turn.control()]), passed_on));
     let shown = show(&mut turn, &mut sink, &mut sent).await;
     let stopped = match shown {
         Ok(stopped) => stopped,

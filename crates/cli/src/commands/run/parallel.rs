@@ -8,7 +8,7 @@ use bowline::budget::Pot;
 use bowline::detect::{Surroundings, find_anywhere};
 use bowline::journal::Reader;
 use bowline::route::Beside;
-use bowline::{Control, Record, Task, Turn};
+use bowline::{Record, Task, Turn};
 use bowline_config::Config;
 use bowline_protocol::Event;
 use bowline_providers::ansi;
@@ -28,7 +28,7 @@ use crate::error::{CommandError, Fault};
 use crate::human::{DetailLevel, RenderedAnswer, Screen, TICK};
 use crate::output::notices::TerminalNotices;
 use crate::output::sink::{OutputFormat, Sink};
-use crate::signals::{ProcessSignals, SignalAction, StopSignal};
+use crate::signals::{ProcessSignals, SignalAction, StopSignal, StopTargets};
 use crate::ui::Stdout;
 use crate::{async_runtime, time};
 
@@ -109,7 +109,8 @@ async fn follow_all(
     // The loop below ends when the last run drops its sender.
     drop(send);
     let (passed_on, mut sent) = mpsc::unbounded_channel();
-    tokio::spawn(signals.obey(controls.clone(), passed_on));
+    let targets = StopTargets::of(controls);
+    tokio::spawn(signals.obey(targets.clone(), passed_on));
     let mut tick = tokio::time::interval(Duration::from_millis(TICK.0));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut unwritable = None;
@@ -126,7 +127,7 @@ async fn follow_all(
                 Some(piece) if unwritable.is_some() => display.remark(piece),
                 Some(piece) => if let Err(error) = display.show(piece) {
                     unwritable = Some(error);
-                    controls.iter().for_each(Control::cancel);
+                    targets.cancel();
                 },
             },
             _ = tick.tick(), if display.progress.draws() => display.draw(),
@@ -261,7 +262,7 @@ impl<'a> ParallelDisplay<'a> {
 }
 
 /// Rejects a provider whose program is not installed, before any agent starts.
-async fn check_installed(
+pub(super) async fn check_installed(
     named: &NamedProvider,
     args: &RequestArgs,
     config: &Config,
@@ -286,7 +287,7 @@ async fn check_installed(
 }
 
 /// Prints an answer under its name, rendered on a terminal. Streams an answer that is too long for the record from the journal.
-fn answer(
+pub(super) fn answer(
     name: &str,
     record: &Record,
     mut page: Option<RenderedAnswer>,

@@ -48,6 +48,16 @@ impl ParallelProgress {
         }
     }
 
+    /// Draws lines in the place of the status line.
+    pub(super) fn draw_lines(&mut self, lines: Vec<String>) {
+        self.ui.borrow_mut().draw_lines(lines);
+    }
+
+    /// Returns the options of the renderer.
+    pub(super) fn options(&self) -> &RenderOptions {
+        &self.options
+    }
+
     /// Returns the renderer of an answer, if standard output is a terminal.
     pub(super) fn page(&self) -> Option<RenderedAnswer> {
         RenderedAnswer::on(self.options.screen, self.options.glyphs)

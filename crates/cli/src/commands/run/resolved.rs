@@ -15,16 +15,11 @@ use crate::args::request::RequestArgs;
 use crate::commands::session_ids;
 use crate::error::CommandError;
 
-/// Runs a program that the project chose only if it can be restricted. The error names the project's file, because the user did
-/// not name the program.
-fn restricted(task: Task, choice: &str) -> Result<Task, CommandError> {
+/// Runs a program that the user did not name only if it can be restricted. The hint names the file that chose it.
+fn restricted(task: Task, hint: &str) -> Result<Task, CommandError> {
     let task = task.unrestricted(Unrestricted::Refuse);
     match task.preview() {
         Err(error @ (bowline::Error::Refused(_) | bowline::Error::NoRoute(_))) => {
-            let hint = format!(
-                "name the program yourself with `--provider` or `--model`: this project chose it ({choice}), and a \
-                 project can only choose a program that can be restricted"
-            );
             Err(CommandError::from(error).hint(hint))
         }
         // The run reports every other error.
@@ -41,8 +36,9 @@ pub(crate) struct ResolvedRequest {
     pub(super) schema: Option<AnswerSchema>,
     profile: Option<Profile>,
     defaults: DefaultSettings,
-    /// The setting of the project that decides which program runs.
-    projects_choice: Option<String>,
+    /// Set if a project's setting or a file of tasks decides which program runs: the hint of the error if that program cannot be
+    /// restricted.
+    chosen_by_file: Option<String>,
 }
 
 impl ResolvedRequest {
@@ -107,12 +103,33 @@ impl ResolvedRequest {
             args.model = args.model.take().or_else(|| defaults.model.take());
         }
         let schema = args.schema.as_deref().map(AnswerSchema::read).transpose()?;
-        Ok(Self { args, config, target, schema, profile, defaults, projects_choice })
+        let chosen_by_file = projects_choice.map(|choice| {
+            format!(
+                "name the program yourself with `--provider` or `--model`: this project chose it ({choice}), and a \
+                 project can only choose a program that can be restricted"
+            )
+        });
+        Ok(Self { args, config, target, schema, profile, defaults, chosen_by_file })
+    }
+
+    /// Runs the program only if it can be restricted, because a file chose it. An error has this hint.
+    pub(super) fn restrict(&mut self, hint: String) {
+        self.chosen_by_file = Some(hint);
     }
 
     /// Makes the task for one provider, or for the router.
     pub(crate) fn task(&self, prompt: &str, named: Option<&NamedProvider>) -> Result<Task, CommandError> {
-        let task = request::task(&self.args, prompt, named, self.schema.as_ref())?;
+        self.finished(request::task(&self.args, prompt, named, self.schema.as_ref())?)
+    }
+
+    /// Makes a task that tries several providers in this order.
+    pub(super) fn task_in_order(&self, prompt: &str, all: &[NamedProvider]) -> Result<Task, CommandError> {
+        let task = request::task(&self.args, prompt, None, self.schema.as_ref())?;
+        self.finished(task.providers(all.iter().map(NamedProvider::name)))
+    }
+
+    /// Adds what the command line does not have.
+    fn finished(&self, task: Task) -> Result<Task, CommandError> {
         let mut task = task.settings(self.config.run_settings().into());
         if let Some(profile) = &self.profile {
             task = task.profile(profile.clone());
@@ -126,8 +143,8 @@ impl ResolvedRequest {
         if let Some(limit) = self.defaults.idle_at_most {
             task = task.idle_timeout_at_most(limit);
         }
-        match &self.projects_choice {
-            Some(choice) => restricted(task, choice),
+        match &self.chosen_by_file {
+            Some(hint) => restricted(task, hint),
             None => Ok(task),
         }
     }

@@ -130,12 +130,15 @@ fn is_projects(key: &str, config: &Config) -> bool {
 
 /// Returns whether the project's settings select a provider from the project's own untrusted router file.
 fn is_untrusted_choice(name: &str, config: &Config) -> bool {
-    let by_project = is_projects("run.provider", config);
-    let router = config.router.as_ref().filter(|router| router.owner == FileOwner::Project);
-    let from_it = |name: &str, router: &Router| {
-        name.eq_ignore_ascii_case(bowline::route::AUTO) || router.entry(name).is_some()
-    };
-    by_project && router.is_some_and(|router| name.split(',').any(|name| from_it(name.trim(), router)))
+    is_projects("run.provider", config) && untrusted_router(name, config).is_some()
+}
+
+/// Returns the project's own untrusted router file, if one of these providers comes from it.
+pub(super) fn untrusted_router<'a>(names: &str, config: &'a Config) -> Option<&'a Router> {
+    let router = config.router.as_ref().filter(|router| router.owner == FileOwner::Project)?;
+    let from_it =
+        |name: &str| name.eq_ignore_ascii_case(bowline::route::AUTO) || router.entry(name).is_some();
+    names.split(',').any(|name| from_it(name.trim())).then_some(router)
 }
 
 fn warn_of_untrusted_choice(config: &Config) {
