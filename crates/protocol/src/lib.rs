@@ -39,7 +39,7 @@ pub use request::{
     Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,
     Role, Sampling, TaskSpec,
 };
-pub use time::{Millis, Timestamp};
+pub use time::{BadSpan, BadTimestamp, Millis, Timestamp};
 pub use usage::{Basis, Usage, UsageSource};
 
 #[cfg(feature = "schema")]

@@ -52,6 +52,7 @@
 //! - [`journal`]: reads recorded sessions
 //! - [`roster`]: providers by name; [`detect`]: installed agents and their options; [`auth`]: logins; [`mod@models`] and
 //!   [`mod@limits`]: models and limits of the account; [`doctor`]: all of these at once
+//! - [`manifest`]: the description of a provider; [`prices`]: the costs of models
 //! - `bowline::testing` (feature `testing`): plays a script instead of starting a process
 //!
 //! `tracing` events contain ids and counts, never text of the conversation.
@@ -73,16 +74,21 @@ pub use bowline_engine::fallback::{StreamFallback, StreamRule};
 pub use bowline_engine::footprint::Footprint;
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
-pub use bowline_process::RuntimeGap;
+pub use bowline_process::{KeeperError, RuntimeGap, SpawnError, SpawnErrorKind};
 pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
-    AckGap, ApprovalVerdict, Attachment, Capabilities, Category, ChildRequest, Code, Event, Excerpt, Exit,
-    Failure, Json, Kind, LastTurn, McpServer, Message, Millis, NativeSessionId, OrderRefused, PermissionMode,
-    PolicySpec, QueuedPrompt, RawFile, RawSpan, Receipt, Request, Resume, Risk, Role, Sampling, SessionId,
-    SessionOrder, SessionSnapshot, Timestamp, ToolId, Usage, UsageSource, WhenBusy, kinds,
+    AckGap, ApprovalCategory, ApprovalId, ApprovalOption, ApprovalVerdict, Approvals, Attachment, BadSpan,
+    BadTimestamp, Basis, Capabilities, Category, ChildRequest, Code, Decider, Decision, EnforcedBy, Event,
+    Excerpt, Exit, Failure, FieldValue, GatedAction, Json, Kind, LastTurn, McpServer, Message, MessageId,
+    Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused, PermissionMode, PolicySpec,
+    PrFlow, PromptId, QuestionId, QueuedPrompt, RawFile, RawSpan, Receipt, Remedy, Request, RequestField,
+    Resume, ResumeSupport, Risk, Role, Sampling, SessionId, SessionOrder, SessionSnapshot, Source,
+    StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, UnknownKind, Usage, UsageReports,
+    UsageSource, WhenBusy, kinds,
 };
-pub use bowline_providers::invocation::{Preview, Refusal, Unrestricted};
+pub use bowline_providers::invocation::{Preview, Refusal, Transport, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
+pub use bowline_providers::prices;
 pub use bowline_providers::views::{ModelSource, Refused};
 
 pub use crew::{Crew, CrewResult, CrewRun, crew};
@@ -108,7 +114,7 @@ pub use run::turn_record::{TurnRecord, TurnRecorder};
 pub use run::watch::{EventCursor, EventWatch};
 pub use run::{attention, settings, trust};
 pub use sessions::control::Control;
-pub use sessions::names::NAME_LIMIT;
+pub use sessions::names::{LongName, NAME_LIMIT};
 pub use sessions::{budget, journal, registry, resolve};
 pub use system::host::{guarantee, init, init_lazily, replace_file, start_keeper};
 pub use system::project;
@@ -116,6 +122,8 @@ pub use system::suggest::closest_name;
 
 /// Runners of live sessions that outlive the command which starts them.
 pub mod runner {
+    pub use bowline_process::detach::DetachedProcess;
+
     pub use crate::sessions::detached::{
         DetachedReport, DetachedStreams, certainly_inside_an_agent, inside_an_agent, runner_above,
         start_runner, start_runner_of,
@@ -131,8 +139,29 @@ pub mod remote {
     pub use crate::sessions::socket::rights::ClientRights;
 }
 
+/// The description of a provider: how its program is found, started and read. A user's file has the same keys.
+pub mod manifest {
+    pub use bowline_providers::ask::Subject;
+    pub use bowline_providers::dialect::Shape;
+    #[doc(inline)]
+    pub use bowline_providers::manifest::*;
+}
+
+/// The command of a provider for a request, as [`settings::ExternalCli`] builds it.
+pub mod invocation {
+    pub use bowline_providers::conversation::Conversation;
+    pub use bowline_providers::dialect::HostPrompt;
+    pub use bowline_providers::invocation::{
+        Arg, Invocation, PhaseLimits, PromptTime, RepositoryCode, SideFile, StdinPlan, Streaming, User, Wish,
+    };
+}
+
 /// Detection: which agents are installed, their versions, and the options that they really have.
 pub mod detect {
+    pub use bowline_providers::ask::NotTold;
+    pub use bowline_providers::probe::help::{HelpFlag, Subcommand, ValueForm};
+    pub use bowline_providers::probe::{Answer, Help, Page, Version};
+
     #[doc(inline)]
     pub use crate::agents::available::{installed, usable};
     #[doc(inline)]

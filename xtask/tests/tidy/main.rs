@@ -6,6 +6,7 @@
 mod catalogue;
 mod crates;
 mod docs;
+mod facade;
 mod flags;
 mod floor_plan;
 mod layers;
@@ -126,6 +127,13 @@ fn commands_in_documents_exist() {
 #[test]
 fn text_files_are_clean() {
     report(&whitespace::clean(&files()));
+}
+
+#[test]
+fn types_of_public_signatures_have_a_name_in_the_library() {
+    let (exported, unnamed) = facade::unnamed(&files());
+    assert!(exported > 200, "the exports of the library are found");
+    report(&unnamed);
 }
 
 #[test]

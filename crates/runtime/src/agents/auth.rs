@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bowline_providers::ask::{Login, Subject, Told};
+use bowline_providers::ask::{Subject, Told};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::auth::LoginFile;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use crate::agents::detect::{self, Ask, Breadth, Found, ProbeErrorKind, Stamp};
 use crate::agents::profile::Profile;
 use crate::system::clock;
 use crate::system::surroundings::Surroundings;
+
+pub use bowline_providers::ask::Login;
 
 /// How long a program's report about its login is valid, if the visible variables and files have not changed.
 const GOOD_FOR: Duration = Duration::from_secs(10 * 60);

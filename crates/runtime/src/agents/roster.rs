@@ -20,7 +20,7 @@ use bowline_providers::{acp, catalogue};
 use crate::system::suggest::closest_name;
 use crate::system::surroundings::Surroundings;
 
-pub use bowline_providers::executable::Executable;
+pub use bowline_providers::executable::{Executable, ExecutableKind, Streams};
 pub use error::RosterError;
 pub use health::{HealthReport, health};
 

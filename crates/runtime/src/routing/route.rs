@@ -46,9 +46,11 @@ use memory::Store;
 
 pub use crate::run::error::NoRoute;
 pub use crate::run::task::{AUTO, Beside};
-pub use bowline_engine::retry::{NextStep, OutlookStep, RetryOutlook, RetryRules, RouteStop, between};
+pub use bowline_engine::retry::{
+    NextStep, OutlookStep, RetryOutlook, RetryRules, RetryVerdict, RouteStop, between,
+};
 pub use bowline_engine::route::{
-    CandidateVerdict, HINTS, NOT_ITS_MODEL, RouteProblem, RouteStrategy, canonical,
+    CandidateVerdict, HINTS, NOT_ITS_MODEL, RouteProblem, RouteStrategy, Truncation, canonical,
 };
 pub use listed::{ListedProvider, listed};
 

@@ -18,6 +18,7 @@ use crate::agents::roster::Roster;
 use crate::run::attention::Attention;
 use crate::run::trust::TrustRecord;
 
+pub use bowline_providers::invocation::external::{ByModel, ExternalCli, OutputFormat};
 pub use error::{ConfigCause, ConfigError};
 pub use external::External;
 pub use router::{EntryKind, FileOwner, HintTuning, Lacks, Router, RouterEntry, Routing, UnknownKey};

@@ -9,7 +9,6 @@ mod executables;
 mod guide;
 mod keys;
 mod many;
-mod names;
 mod quiet;
 mod readers;
 mod support;
@@ -39,7 +38,6 @@ fn tests() -> ExitCode {
     trials.extend(executables::trials());
     trials.extend(readers::trials());
     trials.extend(keys::trials());
-    trials.extend(names::trials());
     trials.extend(many::trials());
     trials.extend(quiet::trials());
     trials.extend(guide::trials());
