@@ -3,10 +3,13 @@
 use crate::{File, Violation};
 
 /// Above this, a file is a conversation in review.
-const LONGEST: usize = 800;
+const LONGEST: usize = 500;
 
 /// The map has to stay readable in one sitting.
 const LONGEST_MAP: usize = 150;
+
+/// Two panes side by side show lines of the map in full.
+const WIDEST_MAP: usize = 120;
 
 /// Finds modules without an introduction.
 pub(crate) fn module_docs(files: &[File]) -> Vec<Violation> {
@@ -30,13 +33,20 @@ fn introduces_itself(text: &str) -> bool {
     })
 }
 
-/// Finds files that are too long.
+/// Finds files that are too long, and lines of the map that are too wide.
 pub(crate) fn length(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in files {
         let lines = file.text.lines().count();
         let longest = match &*file.path {
-            "ARCHITECTURE.md" => LONGEST_MAP,
+            "ARCHITECTURE.md" => {
+                let wide = file.lines().filter(|(_, line)| line.chars().count() > WIDEST_MAP);
+                let violation = |(number, _)| {
+                    file.violation(number, format!("a line above {WIDEST_MAP} letters: wrap it"))
+                };
+                found.extend(wide.map(violation));
+                LONGEST_MAP
+            }
             path if path.ends_with(".rs") => LONGEST,
             _ => continue,
         };
@@ -92,6 +102,8 @@ fn a_long_file_is_caught() {
     assert_eq!((lines("a.rs", LONGEST), lines("a.rs", LONGEST + 1)), (0, 1));
     assert_eq!((lines("ARCHITECTURE.md", LONGEST_MAP), lines("ARCHITECTURE.md", LONGEST_MAP + 1)), (0, 1));
     assert_eq!(lines("Cargo.lock", 5000), 0);
+    let widths = |width: usize| length(&[File::new("ARCHITECTURE.md", &"─".repeat(width))]).len();
+    assert_eq!((widths(WIDEST_MAP), widths(WIDEST_MAP + 1)), (0, 1));
 }
 
 #[test]

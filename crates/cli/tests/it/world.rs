@@ -3,11 +3,13 @@
 //! Survivors are counted by a mark in the environment of processes, never by what the command says about itself. The
 //! agent and all that it starts carry one mark, the command and its keeper another.
 
+mod ended;
+
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -19,6 +21,8 @@ use tempfile::TempDir;
 use crate::clock::LONG;
 pub(crate) use crate::clock::{now, wait_until};
 use crate::journal::Journal;
+
+pub(crate) use ended::Ended;
 
 /// The user that owns nothing.
 pub(crate) const NOBODY: u32 = 65534;
@@ -457,45 +461,5 @@ impl Running<'_> {
         };
         let stdout = self.stdout.map(text).unwrap_or_default();
         Ended { status, at, stdout, stderr: text(self.stderr) }
-    }
-}
-
-/// A run that is over.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) status: ExitStatus,
-    /// When that was seen.
-    pub(crate) at: jiff::Timestamp,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Ended {
-    /// Checks the exit code.
-    #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(self.status.code(), Some(code), "signal {:?}, {self:#?}", self.status.signal());
-        self
-    }
-
-    /// Checks that standard error has these texts.
-    #[track_caller]
-    pub(crate) fn tells(self, texts: &[&str]) -> Self {
-        for text in texts {
-            assert!(self.stderr.contains(text), "`{text}` is missing in standard error:\n{}", self.stderr);
-        }
-        self
-    }
-
-    /// Returns the one JSON object that was printed.
-    #[track_caller]
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
-    }
-
-    /// Shows all of it, for snapshots.
-    pub(crate) fn show(&self) -> String {
-        let code = self.status.code().unwrap_or(-1);
-        format!("exit {code}\n--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr)
     }
 }

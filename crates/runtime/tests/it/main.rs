@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod accounts;
+mod capabilities;
 mod detect;
 mod doors;
 mod embedding;
@@ -35,6 +36,7 @@ fn tests() -> ExitCode {
     trials.extend(embedding::trials());
     trials.extend(detect::trials());
     trials.extend(accounts::trials());
+    trials.extend(capabilities::trials());
     trials.extend(executables::trials());
     trials.extend(readers::trials());
     trials.extend(keys::trials());
