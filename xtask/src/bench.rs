@@ -124,7 +124,7 @@ fn decode(mb: usize) -> Result<()> {
     count_growth(&program)
 }
 
-/// Says whether instructions can be counted.
+/// Returns whether instructions can be counted.
 fn has_counter() -> bool {
     let there = Call::new("valgrind").arg("--version").works();
     if !there {
@@ -230,7 +230,7 @@ fn ratio(counted: &[Counted<'_>], stream: &str, way: &str) -> f64 {
     instructions_of(counted, stream, way) as f64 / typed as f64
 }
 
-/// Says whether a bar holds.
+/// Returns whether a bar holds.
 fn verdict(counted: &[Counted<'_>], bar: &str) -> Result<String> {
     let [stream, measure, limit, about] = words(bar)?;
     let limit: f64 = limit.parse()?;

@@ -133,7 +133,7 @@ pub fn newest() -> Result<Installed> {
     )
 }
 
-/// Says which packages are of another version than is pinned.
+/// Returns the packages whose version is not the pinned one.
 fn newer(pins: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
     let changed = pins.iter().filter_map(|(package, pin)| Some((package, pin, now.get(package)?)));
     changed

@@ -158,7 +158,7 @@ fn settings(program: &ExternalCli) -> Vec<ClaimKind> {
     rest.map(|(key, value)| ClaimKind::configure(key, &shown(value))).collect()
 }
 
-/// Says what is wrong in a part of the file that begins at a place.
+/// Makes the error of a part of the file that begins at a place.
 fn wrong(source: &ConfigSource, begin: (usize, usize), error: &serde_json::Error) -> ConfigError {
     let what = error.to_string();
     // serde_json appends a place, which counts from the entry and not from the file.

@@ -162,7 +162,7 @@ impl Config {
     }
 }
 
-/// Says which keys of a router's file no agent understands, a line each. A provider that is not known is told of elsewhere.
+/// Returns a line for each key of a router's file that no agent understands. Unknown providers are reported elsewhere.
 fn ignored_keys(router: &Router, roster: &Roster) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in router.providers.iter().filter(|entry| !entry.unknown.is_empty()) {

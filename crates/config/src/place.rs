@@ -30,7 +30,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Says whether a file is the user's own, and did not come with a project.
+    /// Returns whether a file is the user's own, and did not come with a project.
     pub fn are_own(&self, path: &Path) -> bool {
         self.user.as_ref().is_some_and(|dir| path.starts_with(dir))
     }

@@ -82,7 +82,7 @@ impl ProjectReader {
         }
     }
 
-    /// Says whether what was read is trusted, with the programs of the project that it names.
+    /// Returns whether the source is trusted, with the programs of the project that it names.
     pub(super) fn is_trusted(&mut self, source: &ConfigSource, programs: &[PathBuf]) -> bool {
         match self.trust {
             ProjectTrust::Always => true,

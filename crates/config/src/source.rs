@@ -68,14 +68,14 @@ impl ConfigSource {
         Ok(Ok(Self { path: path.to_owned(), text }))
     }
 
-    /// Says that something is wrong at a place.
+    /// Makes the error of a place.
     pub(super) fn wrong(&self, line: usize, column: usize, what: impl Into<String>) -> ConfigError {
         let text = self.text.lines().nth(line.saturating_sub(1)).map(|line| line.replace('\t', " ").into());
         let at = Some((line.max(1), column.max(1)));
         ConfigError { at, line: text, ..ConfigError::of_file(&self.path, what) }
     }
 
-    /// Says that something is wrong at a byte.
+    /// Makes the error of a byte.
     pub(super) fn wrong_at(&self, byte: usize, what: impl Into<String>) -> ConfigError {
         let (line, column) = self.place(byte);
         self.wrong(line, column, what)

@@ -106,7 +106,7 @@ impl ClaimKind {
         Self::Configures { value: unless_secret(&option, value), option }
     }
 
-    /// Says it in a few words: without arguments and values.
+    /// Returns a short form, without arguments and values.
     fn brief(&self) -> String {
         match self {
             Self::Runs { program, .. } => {

@@ -1,4 +1,4 @@
-//! YAML as a tree that knows the place of everything, and typed readers that say what they expected.
+//! YAML as a tree that knows the place of everything, and typed readers whose errors name the expected form.
 //!
 //! Anchors, aliases, tags and several documents have no use in a file of settings, and are refused: what a person reads
 //! is what counts. `${NAME}` in a value is a variable of the environment; `$${` is a plain `${`.
@@ -199,12 +199,12 @@ impl YamlReader<'_> {
         self.source.wrong(span.start.line(), span.start.col() + 1, what)
     }
 
-    /// Says that something is wrong with a node.
+    /// Makes the error of a node.
     pub(super) fn of(&self, node: &Node, what: impl Into<String>) -> ConfigError {
         self.source.wrong(node.line, node.column, what)
     }
 
-    /// Says that a node is of the wrong sort.
+    /// Makes the error of a node of the wrong sort.
     fn unlike(&self, node: &Node, expected: &str) -> ConfigError {
         let is = match &node.value {
             Value::Text { written, .. } if is_null(written) => "nothing".to_owned(),

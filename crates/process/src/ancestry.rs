@@ -1,4 +1,4 @@
-//! Tells a process of an agent's tree from a process of the user, although both have the same user id.
+//! Distinguishes a process of an agent's tree from a process of the user, although both have the same user id.
 //!
 //! Every agent runs below a [`crate::keeper`]. The keeper is the subreaper of all its descendants, so the parents of a process
 //! lead to the keeper whatever the process did to its session, its group or its environment. A keeper is recognised by its

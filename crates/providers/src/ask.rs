@@ -186,7 +186,7 @@ impl Reader {
     }
 }
 
-/// Says nothing at the beginning.
+/// Sends nothing at the beginning.
 fn silent(_: &str) -> Vec<Say> {
     Vec::new()
 }
@@ -233,7 +233,7 @@ impl Talk {
         self.begun && !self.peer.is_waiting()
     }
 
-    /// Hears a line, and returns what is to be written.
+    /// Reads a line, and returns the bytes to write.
     pub fn line(&mut self, line: &str) -> Vec<u8> {
         match self.reader.manner {
             Manner::Printed => Vec::new(),

@@ -41,7 +41,7 @@ const BEGINNING: &str = "name = ''\nprogram = ''\nprompt = 'request'\nformats = 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Executable {
-    /// Says in a file that an executable is described, and not an agent.
+    /// Marks a file that describes an executable, and not an agent.
     #[serde(default)]
     pub kind: ExecutableKind,
     /// The provider's name.

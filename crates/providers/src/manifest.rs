@@ -1,7 +1,7 @@
 //! The format of a provider's `manifest.toml`: the data side of an adapter.
 //!
-//! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, which dialect each of its
-//! output formats speaks, what the provider can do, how a run of it is put together ([`run`]), where the program is
+//! Commands are data, decoding is code. A manifest names the program, how a prompt gets in, the dialect of each of its
+//! output formats, what the provider can do, how a run of it is put together ([`run`]), where the program is
 //! found, asked and had from ([`detect`]), where its login is and how it is asked about its account ([`auth`]), how it is
 //! pointed at fake model APIs ([`simulate`]), what the contract suite has to know about it ([`certify`]), and what of all
 //! this is different in one of its formats ([`overrides`]).

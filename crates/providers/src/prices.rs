@@ -2,7 +2,7 @@
 //!
 //! An agent's own report of the cost is always better. The table is for programs that only count tokens, for a budget that has to
 //! be checked before the bill comes, and for choosing the cheaper model. A model that is not in the table has no price:
-//! the result says so, and nothing is guessed.
+//! the result reports that, and nothing is guessed.
 
 use std::sync::LazyLock;
 

@@ -127,7 +127,7 @@ impl BlockingTurn {
         wait(self.turn.take().ok_or(Error::Lost)?.outcome())
     }
 
-    /// Asks the agent to stop and waits until it and all that it started are gone.
+    /// Stops the agent and waits until it and all that it started are gone.
     pub fn stop(self) -> Result<Record, Error> {
         self.control.cancel();
         self.outcome()

@@ -172,14 +172,14 @@ impl Problem {
 }
 
 impl Row {
-    /// Says whether a run of it can be expected to work.
+    /// Returns whether a run of it can be expected to work.
     pub fn is_usable(&self) -> bool {
         (self.health >= Health::Answers || self.version_unknown)
             && (self.auth.is_authenticated() || self.auth.unknown)
             && self.live.as_ref().is_none_or(|live| live.answered)
     }
 
-    /// Says whether the version that is installed passed the contract suite, here or at the release of this Bowline; nothing
+    /// Returns whether the version that is installed passed the contract suite, here or at the release of this Bowline; nothing
     /// where none ever did.
     pub fn is_certified(&self) -> Option<bool> {
         if let Some(here) = &self.certified_here {
@@ -344,7 +344,7 @@ impl Row {
         self.login(manifest);
     }
 
-    /// Asks a program that can say itself whether it is well, and for its version, which it need not have.
+    /// Runs the health command of a program that has one, and reads its version, which may be absent.
     async fn asked(&mut self, found: &Found, ask: &Ask) {
         let manifest = found.manifest;
         self.can(manifest, &[], None);
@@ -365,7 +365,7 @@ impl Row {
         self.login(manifest);
     }
 
-    /// Says how it can be run.
+    /// Adds how it can be run.
     fn can(&mut self, manifest: &Manifest, pages: &[probe::Page], version: Option<&probe::Version>) {
         let findings = if pages.is_empty() { Vec::new() } else { check(manifest, pages, version) };
         let narrowed = narrow(manifest, &findings);

@@ -1,4 +1,4 @@
-//! One boundary for hosts that serve chats: a request goes in, a response comes out, and callbacks tell what happens
+//! One boundary for hosts that serve chats: a request goes in, a response comes out, and callbacks report what happens
 //! in between. The types are those of the command line layer specification.
 //!
 //! ```
@@ -21,7 +21,7 @@
 //!
 //! A stream that ends without a result is no loss by itself. If the caller stopped it, the response is empty. There is text and
 //! no error: the text is the response. Otherwise the request is sent once more without streaming, and the response
-//! says so in `stream_fallback`; not after a tool was reported, unless [`CliService::stream_fallback`] allows that. This is
+//! has `stream_fallback`; not after a tool was reported, unless [`CliService::stream_fallback`] allows that. This is
 //! the specification's rule. A [`Task`] by itself is stricter: it sends a prompt again only if the program provably did
 //! nothing with it ([`StreamFallback::Untouched`]). The engine decides all this.
 
@@ -75,7 +75,7 @@ pub struct AgentRequest {
 }
 
 impl AgentRequest {
-    /// Asks for an answer to a prompt, and leaves the rest to the service.
+    /// Makes a request of a prompt alone. The service has the rest.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self { prompt: prompt.into(), ..Self::default() }
     }
@@ -122,7 +122,7 @@ impl CliService {
         self
     }
 
-    /// Says when a request may be sent once more without streaming: by default as long as no tool was reported.
+    /// Sets when a request may be sent once more without streaming: by default as long as no tool was reported.
     #[must_use]
     pub fn stream_fallback(mut self, when: StreamFallback) -> Self {
         self.stream_fallback = when;

@@ -111,7 +111,7 @@ pub(crate) fn spawners(files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// Says whether a line starts a process. The spawner's own description of a command is data.
+/// Returns whether a line starts a process. The spawner's own description of a command is data.
 fn starts(line: &str) -> bool {
     let described = line.contains("process::Command::new(") && !line.contains("std::process::");
     line.contains("Command::new(") && !described

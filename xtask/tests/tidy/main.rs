@@ -148,5 +148,8 @@ fn public_type_names_have_two_words() {
 
 #[test]
 fn documents_and_comments_name_the_actor() {
-    report(&voice::idiom(&files()));
+    let files = files();
+    report(&voice::idiom(&files));
+    report(&voice::verbs(&files));
+    report(&voice::subjects(&files));
 }

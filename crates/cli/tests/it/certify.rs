@@ -88,7 +88,7 @@ fn a_program_is_alone_and_what_it_tries_is_seen() {
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         assert_eq!(report["version"], "9.9.9");
         assert_eq!(status(&report, "detect"), "green");
-        // The answer is right, but nobody asked the model for it.
+        // The answer is right, but the model got no request for it.
         assert!(evidence(&report, "text").contains("the program sent no request to the model"), "{report}");
         assert!(evidence(&report, "stays-home").contains("had no route out"), "{report}");
 
@@ -102,7 +102,7 @@ fn a_program_is_alone_and_what_it_tries_is_seen() {
     }
 }
 
-/// A service of this machine is not in the namespace: who looks for one on loopback finds nobody, and is seen.
+/// A service of this machine is not in the namespace: a program that looks for one on loopback finds none, and is seen.
 #[test]
 fn what_is_looked_for_on_loopback_is_seen() {
     let world = World::new();
@@ -124,7 +124,7 @@ fn a_case_in_which_the_program_hangs_is_red_and_the_rest_go_on() {
     let report: Value = serde_json::from_str(&ended.stdout).expect("a report");
     assert_eq!(ended.status.code(), Some(1));
     assert_eq!(["detect", "text"].map(|case| status(&report, case)), ["green", "red"]);
-    // Nobody is left, but of a program that always has to be ended that is only half of what is promised.
+    // No process is left, but of a program that always has to be ended that is only half of what is promised.
     assert!(evidence(&report, "no-survivors").contains("no run ended by itself"), "{report}");
 }
 

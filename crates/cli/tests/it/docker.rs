@@ -214,7 +214,7 @@ fn docker_that_is_not_there_started_nothing() {
     nothing_started(&output, "install docker");
 }
 
-/// The agent ends when it is asked to, which it hears late; nobody may be said to be left.
+/// The agent ends when it is asked to, which it reads late; no survivor may be reported.
 #[test]
 fn a_docker_that_is_slow_leaves_nobody() {
     let world = World::new("slow");

@@ -183,7 +183,7 @@ fn a_machine_with_all_agents() {
     assert_eq!(row(&report, "codex")["modes"]["better"], serde_json::json!({ "ask": "app-server" }));
     assert_eq!(row(&report, "claude")["modes"].get("better"), None, "it has one form");
 
-    // A second time nobody is asked again.
+    // The second time no program is asked again.
     let asked = machine.started();
     // What was tried on this very version need not be looked up in its help.
     assert!(asked.iter().all(|start| !start.ends_with("--help")), "{asked:?}");

@@ -146,7 +146,7 @@ fn time(event: &Value) -> jiff::Timestamp {
     event["at"].as_str().expect("a time").parse().expect("a time")
 }
 
-/// Says whether an event is the first one of a runner.
+/// Returns whether an event is the first one of a runner.
 pub(crate) fn is_stint_start(event: &Value) -> bool {
     kind(event) == "session_started" && event["source"] == "bowline"
 }
@@ -156,17 +156,17 @@ pub(crate) fn kind(event: &Value) -> &str {
     event["kind"]["type"].as_str().expect("a kind")
 }
 
-/// Says whether an event tells that the answer is complete.
+/// Returns whether an event tells that the answer is complete.
 pub(crate) fn is_answered(event: &Value) -> bool {
     kind(event) == "turn_ended"
 }
 
-/// Says whether an event tells that the run is being stopped.
+/// Returns whether an event tells that the run is being stopped.
 pub(crate) fn is_stopping(event: &Value) -> bool {
     kind(event) == "session_state_changed" && event["kind"]["state"] == "stopping"
 }
 
-/// Says whether an event tells that the agent's process is gone.
+/// Returns whether an event tells that the agent's process is gone.
 pub(crate) fn is_reaped(event: &Value) -> bool {
     kind(event) == "process_reaped"
 }

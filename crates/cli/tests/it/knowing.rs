@@ -212,7 +212,7 @@ exec sleep 600"#,
     child.kill().expect("a child");
     child.wait().expect("a child");
     let session = event["session"].as_str().expect("a session");
-    // Whoever goes on with it puts it in order first.
+    // The next runner of the session repairs it first.
     machine.program("claude", &claude("exit 3", ""));
     text(&machine.run(&["run", "--resume", session, "go on"], &[]));
     let meta =
@@ -320,7 +320,7 @@ fn what_holds_a_login_is_never_opened() {
     let machine = Machine::new();
     machine.recorded("claude", "claude/2.1.325");
     machine.recorded("codex", "codex/0.166.0");
-    // To open one of these is to wait for ever: nobody writes to it.
+    // To open one of these is to wait for ever: it has no writer.
     let mut held = 0;
     for file in catalogue::built_in().flat_map(|manifest| &manifest.auth.files) {
         let path = machine.path("home").join(file);

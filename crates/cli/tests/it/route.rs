@@ -176,7 +176,7 @@ fn a_quota_falls_back_and_a_login_does_not() {
     let world = routed(&[("first", login), ("second", answering())], "");
     let ended = run(&world, &["--provider", "auto"]).end().exits(4);
     assert!(!ended.stderr.contains("falling back"), "{}", ended.stderr);
-    // Whose login it was, and why nobody else was asked.
+    // Whose login it was, and why no other provider was asked.
     ended.tells(&["first: authentication: not retried; no fallback under `next`"]);
     assert_eq!(world.journals_begun().len(), 1);
     let ended = run(&world, &["--provider", "auto", "--fallback", "any"]).end().exits(0);

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::route::{answering, failing, routed, run};
 use crate::world::World;
 
-/// Tells, when asked in the way of Claude Code, that all of its five hours are used.
+/// Reports, in the format of Claude Code, that all of its five hours are used.
 const USED_UP: &str = r#"case "$*" in *--no-session-persistence*)
   while read -r line; do
     id=$(printf %s "$line" | sed -n 's/.*"request_id":"\([0-9]*\)".*/\1/p')

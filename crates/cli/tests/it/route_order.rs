@@ -3,7 +3,7 @@
 use crate::route::{answering, routed};
 use crate::world::World;
 
-/// What is said about one thing, by whoever counts most first, and how it shows.
+/// The settings of one option, the strongest source first, and how they show.
 struct Row {
     what: &'static str,
     /// Each with the value that is seen where it counts.
@@ -21,7 +21,7 @@ enum Word {
     Entry(&'static str),
     /// A line of `bowline.toml`, under `[run]`.
     Settings(&'static str),
-    /// Nobody says anything: then the provider's manifest counts.
+    /// No source sets it: then the provider's manifest counts.
     Nobody,
 }
 

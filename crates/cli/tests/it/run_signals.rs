@@ -198,7 +198,7 @@ fn ctrl_c_twice_does_not_wait_for_git_after_the_answer() {
     world.journal().check().ended("completed");
 }
 
-/// A terminal sends its signals to everybody in the foreground: the command, its keeper, and whoever else is in the group.
+/// A terminal sends its signals to everybody in the foreground: the command, its keeper, and all others in the group.
 #[test]
 fn a_terminal_signals_the_whole_group() {
     for (signal, code) in [(Signal::INT, 130), (Signal::HUP, 143)] {
@@ -235,7 +235,7 @@ fn ctrl_c_in_the_first_milliseconds() {
     }
 }
 
-/// Whatever is going on: nobody is left, and what is on file is whole.
+/// Whatever is going on: no process is left, and what is on file is whole.
 #[test]
 fn a_signal_at_any_moment() {
     for delay in (0..12).map(|step| step * 9) {

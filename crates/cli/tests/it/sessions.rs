@@ -94,7 +94,7 @@ fn a_runner_that_hangs_is_killed_and_what_it_had_started_goes_with_it() {
     assert!(stopped.stdout.contains(": killed: "), "{}", stopped.stdout);
     let _ = running.end_among_others();
     wait_until("the end of the agent", || world.agents().is_empty());
-    // Nobody has written its end.
+    // Its end is not written.
     assert_eq!(of(&listed(&world, &["--all"]), "state"), ["lost"]);
 }
 

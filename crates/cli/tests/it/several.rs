@@ -53,7 +53,7 @@ fn an_answer_is_held_to_the_schema() {
         "caused by: at /line: value is not of type \"integer\"",
     ]);
     asked("chatty").exits(1).tells(&["the answer of the agent is not JSON, as required by `--schema"]);
-    // Whoever failed has an error of its own.
+    // Each provider that failed has an error of its own.
     assert!(!asked("failed").exits(4).stderr.contains("--schema"));
     let ended = asked("fit,unfit").exits(1).tells(&["error: the answer of unfit does not match"]);
     assert!(!ended.stderr.contains("the answer of fit"), "{}", ended.stderr);
@@ -124,7 +124,7 @@ fn those_side_by_side_fall_back_to_others_and_no_two_to_the_same() {
     let ended = run(&world, &["--provider", "first,second,third", "--fallback", "next"]).end().exits(1);
     assert_eq!(ended.stdout.matches("hello").count(), 2, "{}", ended.stdout);
     assert_eq!(ended.stderr.matches("warning: falling back from ").count(), 1, "{}", ended.stderr);
-    // A program that is missing is no reason to ask nobody then.
+    // A program that is missing does not keep the others from being asked.
     let ended = run(&world, &["--provider", "third,qwen", "--fallback", "next"]).end().exits(0);
     ended.tells(&["qwen: warning: falling back from qwen to first: "]);
 }

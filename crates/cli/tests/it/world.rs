@@ -1,4 +1,4 @@
-//! A world of its own for each run: its home, its directory, and marks by which whoever is left behind is found.
+//! A world of its own for each run: its home, its directory, and marks by which processes that are left behind are found.
 //!
 //! Survivors are counted by a mark in the environment of processes, never by what the command says about itself. The
 //! agent and all that it starts carry one mark, the command and its keeper another.
@@ -27,7 +27,7 @@ pub(crate) use ended::Ended;
 /// The user that owns nothing.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Says whether this test can do what only root can.
+/// Returns whether this test can do what only root can.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -117,7 +117,7 @@ impl World {
         sessions.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
     }
 
-    /// Says whether a journal, which may still be going on, has a line with all of these.
+    /// Returns whether a journal, which may still be going on, has a line with all of these.
     pub(crate) fn has_line(&self, parts: &[&str]) -> bool {
         self.journals_begun().iter().any(|dir| {
             let text = std::fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
@@ -140,7 +140,7 @@ impl World {
         marked(&self.hosts)
     }
 
-    /// Fails if anybody is left. The keeper goes when it sees that the command is gone.
+    /// Fails if a process is left. The keeper goes when it sees that the command is gone.
     pub(crate) fn nobody_is_left(&self) {
         assert_eq!(self.agents(), Vec::<String>::new(), "agents are left");
         wait_until("the end of the keeper", || marked(&self.hosts).is_empty());
@@ -385,7 +385,7 @@ impl Running<'_> {
         let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Says whether the command has ended; it stays a zombie.
+    /// Returns whether the command has ended; it stays a zombie.
     pub(crate) fn is_over(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z') || rest.is_empty())
@@ -427,7 +427,7 @@ impl Running<'_> {
         wait_until("agents", || self.world.agents().len() >= count);
     }
 
-    /// Waits for the end, checks that nobody is left, and returns all that was said.
+    /// Waits for the end, checks that no process is left, and returns all output.
     pub(crate) fn end(self) -> Ended {
         let world = self.world;
         self.end_then(|| world.nobody_is_left())

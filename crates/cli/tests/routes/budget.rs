@@ -44,7 +44,7 @@ fn stopped(programs: &Programs, case: &str, agent: &Agent) {
     let ends = |basis: &String| text.ends_with(&format!(": ${:.4} so far, {basis}", request * 3.0));
     assert!(agent.basis.iter().any(ends), "{text}");
 
-    // Two requests are below the limit and three above it. At most one more was on its way, and nobody waited for it.
+    // Two requests are below the limit and three above it. At most one more was on its way, and no caller waited for it.
     let requests = place.requests();
     let answered: Vec<_> = requests.iter().filter(|it| it.outcome == RequestOutcome::Sent).collect();
     assert_eq!(answered.len(), 3, "{:?}", place.asked());

@@ -107,7 +107,7 @@ fn examine(programs: &Programs, case: &str, installed: &[&Program]) {
         let provider = row["provider"].as_str().expect("a name");
         if expected.remove(provider) {
             assert_eq!(row["health"], "answers", "{row:#}");
-            // What it says about itself, which need not be what its package says, is what was certified.
+            // The certified version is the reported one, which may differ from that of the package.
             assert!(row["version"].is_string() && row["version"] == row["certified"], "{row:#}");
             assert_eq!(row["auth"]["binary"], "found", "{row:#}");
             assert_eq!(row["auth"]["status"], "authenticated", "{row:#}");

@@ -1,4 +1,4 @@
-//! What follows a failure: the same program again, another one, or nobody.
+//! What follows a failure: the same program again, another one, or none.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! would see it, and as the ledger of the requests says.
 //!
 //! `cargo xtask certify` names a file with the programs in `BOWLINE_REAL_PROGRAMS`; without it there is nothing to try.
-//! This process has no network but loopback and nobody's environment, and neither has anything that it starts.
+//! This process has no network but loopback and an empty environment, and neither has anything that it starts.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod breaker;
@@ -35,7 +35,7 @@ fn programs() -> Option<OsString> {
 }
 
 fn say(line: &str) {
-    // Nobody may be listening any more.
+    // The port may have no listener any more.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -163,7 +163,7 @@ impl Place {
         let path = path.into_iter().chain(["/usr/bin", "/bin"].map(PathBuf::from));
         env.insert("PATH".to_owned(), std::env::join_paths(path).unwrap().into_string().unwrap());
         if programs.network == NetworkAccess::Open {
-            // Where they could get out, they are at least sent to nobody.
+            // Where they could get out, they have at least no receiver.
             for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
                 env.insert(name.to_owned(), REFUSED.to_owned());
             }
@@ -216,7 +216,7 @@ impl Place {
         self.dir.join("project")
     }
 
-    /// Asks whoever the router chooses.
+    /// Asks the provider that the router chooses.
     pub(crate) fn ask(&self, prompt: &str, more: &[&str]) -> Seen {
         let args = ["run", "--provider", "auto", "--output", "jsonl", "--timeout", "50s", prompt];
         let args: Vec<&str> = args.into_iter().chain(more.iter().copied()).collect();

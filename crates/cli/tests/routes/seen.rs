@@ -51,7 +51,7 @@ impl Seen {
         attempts
     }
 
-    /// Returns whom the router chose, attempt by attempt.
+    /// Returns the providers that the router chose, attempt by attempt.
     pub(crate) fn chosen(&self) -> Vec<String> {
         let provider = |it: &Attempt| it.route()["provider"].as_str().expect("a name").to_owned();
         self.attempts().iter().map(provider).collect()

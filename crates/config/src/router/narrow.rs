@@ -1,7 +1,7 @@
 //! A project's file that is not trusted: it may narrow and order what the user has, and add nothing.
 //!
 //! Where the user has a list of their own, the project's entries choose from it by name; how each is run stays as the user's
-//! file says. Without one, they choose from the providers that can be named anyway.
+//! file sets. Without one, they choose from the providers that can be named anyway.
 
 use std::collections::BTreeMap;
 

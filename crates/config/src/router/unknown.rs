@@ -92,7 +92,7 @@ fn refusal(name: &str, nearest: Option<&'static str>) -> Option<String> {
     restricts.then(|| "`permission`, `run.permission` or `budgets`; an entry has no such key".to_owned())
 }
 
-/// Says whether a name is a misspelling of another: one letter is wrong, missing, too much or changed places with its
+/// Returns whether a name is a misspelling of another: one letter is wrong, missing, too much or changed places with its
 /// neighbour, or all letters are there in another order.
 fn is_slip(name: &str, known: &str) -> bool {
     let sorted = |name: &str| {

@@ -1,4 +1,4 @@
-//! The settings: each with what it is, what it may be, and what says it besides a file.
+//! The settings: the name, the form of the value, and the flag or variable that also sets it.
 
 use toml_edit::Value;
 
@@ -130,7 +130,7 @@ impl Key {
         self.kind.toml(value).to_string()
     }
 
-    /// Says whether there are settings below a name.
+    /// Returns whether there are settings below a name.
     pub(super) fn has_below(name: &str) -> bool {
         KEYS.iter().any(|key| {
             let free = key.name.split_once('*').map(|(before, _)| before);
@@ -138,7 +138,7 @@ impl Key {
         })
     }
 
-    /// Says whether a file that comes with a project may set this.
+    /// Returns whether a file that comes with a project may set this.
     pub(super) fn project_may(&self, value: &str) -> bool {
         // A command that a project chose would run without an approval.
         let own = ["attention.", "profiles.", "prices.", "providers."]
@@ -156,7 +156,7 @@ impl Key {
 }
 
 impl KeyKind {
-    /// Says what is expected.
+    /// Returns the expected form of a value.
     pub fn expected(self) -> String {
         match self {
             Self::Text => "a text".to_owned(),

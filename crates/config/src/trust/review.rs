@@ -179,7 +179,7 @@ fn owned(path: &Path) -> Result<(), TrustError> {
     }
 }
 
-/// Says why a file has no hash: by reading it again, because an observation has no errors.
+/// Returns why a file has no hash. It reads the file again, because an observation has no errors.
 fn unpinnable(path: PathBuf) -> TrustError {
     let now = hash_of_file(&path).err();
     let source = now.unwrap_or_else(|| std::io::Error::other("it could not be read before, and can be now"));

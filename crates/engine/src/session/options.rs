@@ -2,7 +2,7 @@
 //!
 //! Two sides know the permission mode: the agent, which acts by it without a request, and the engine, which decides the requests. If an
 //! acknowledgement is late or never comes, the two may differ. So the engine decides by the strictest of all modes that the agent may be
-//! in: a stricter mode counts at once, a wider one when it is acknowledged. If the agent is silent, a notice says so.
+//! in: a stricter mode counts at once, a wider one when it is acknowledged. If the agent is silent, there is a notice.
 
 use bowline_protocol::kinds::{Level, Notice, OptionState, OptionsChanged};
 use bowline_protocol::{Event, Kind, OrderRefused, PermissionMode, Receipt, Source};

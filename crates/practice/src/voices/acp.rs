@@ -1,4 +1,4 @@
-//! The output of an agent that speaks the Agent Client Protocol, in the forms of claude-agent-acp 0.99.1. Requests of the host that
+//! The output of an agent of the Agent Client Protocol, in the forms of claude-agent-acp 0.99.1. Requests of the host that
 //! are not about a turn are answered in `server`.
 
 use serde_json::{Value, json};

@@ -301,7 +301,7 @@ impl HopperPipe {
         self.folder.path().join("pipe")
     }
 
-    /// Says whether a process holds it.
+    /// Returns whether a process holds it.
     fn is_held(&self) -> bool {
         // Nothing is ever written: a read blocks while there is a writer, and returns the end when there is none.
         let read = std::io::Read::read(&mut &self.reader, &mut [0]);
@@ -309,7 +309,7 @@ impl HopperPipe {
     }
 }
 
-/// Says whether every thread of a process has stopped.
+/// Returns whether every thread of a process has stopped.
 fn is_stopped(pid: rustix::process::Pid) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("it is there");
     tasks.flatten().all(|task| {

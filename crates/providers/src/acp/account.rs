@@ -1,4 +1,4 @@
-//! The models of an agent that speaks the protocol: a new session comes with a list of them.
+//! The models of an agent of this protocol: a new session comes with a list of them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -16,7 +16,7 @@ use crate::dialects::{elicitation, tools};
 /// The maximum number of reported answers of one request.
 const OPTIONS: usize = 64;
 
-/// Tells that the agent asks for a permission.
+/// Emits a request for a permission.
 pub(crate) fn asked(
     id: &RawValue,
     call: &AcpToolCall<'_>,
@@ -61,7 +61,7 @@ pub(crate) fn options(options: &Value) -> Vec<ApprovalOption> {
     options.as_array().into_iter().flatten().filter_map(read).take(OPTIONS).collect()
 }
 
-/// Tells how the client decided. Returns the decision.
+/// Emits the client's decision, and returns it.
 pub(crate) fn answered(
     id: &str,
     options: &[ApprovalOption],
@@ -88,7 +88,7 @@ pub(crate) fn answered(
     decision
 }
 
-/// Tells a decision.
+/// Emits a decision.
 pub(crate) fn decided(
     id: &str,
     decision: Decision,
@@ -107,7 +107,7 @@ pub(crate) fn decided(
     }));
 }
 
-/// Tells the decision on a request whose answer was never seen: a tool that has done its work was allowed to.
+/// Emits the decision on a request whose answer is not in the output: a tool that has done its work was allowed to.
 pub(crate) fn decided_unseen(id: &str, tool: Option<ToolStatus>, out: &mut Output<'_>) {
     match tool {
         Some(ToolStatus::Completed) => {
@@ -129,7 +129,7 @@ pub(crate) fn allows(decision: Decision) -> bool {
     }
 }
 
-/// Tells a question to the user.
+/// Emits a question to the user.
 pub(crate) fn question_asked(id: &RawValue, params: &Value, out: &mut Output<'_>) {
     let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
     let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
@@ -142,7 +142,7 @@ pub(crate) fn question_asked(id: &RawValue, params: &Value, out: &mut Output<'_>
     }));
 }
 
-/// Tells the answer to a question.
+/// Emits the answer to a question.
 pub(crate) fn question_answered(id: &str, result: &Value, out: &mut Output<'_>) {
     let answers = elicitation::answers(result);
     out.emit(Kind::QuestionAnswered(QuestionAnswered { id: question(id), answers }));

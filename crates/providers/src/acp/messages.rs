@@ -38,7 +38,7 @@ struct AgentMessage {
 }
 
 impl AgentMessages {
-    /// Says a piece.
+    /// Emits a piece.
     pub(crate) fn say(
         &mut self,
         sort: BlockKind,

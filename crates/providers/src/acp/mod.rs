@@ -1,7 +1,7 @@
 //! `acp`: the Agent Client Protocol, version 1, as JSON lines on standard input and output.
 //!
-//! Any agent may speak it: [`agent`] makes the manifest of one that is only known by its command. Additions of single agents to the protocol in `_meta` and in
-//! extension methods are read where they matter, and the agent is named beside the code that reads it.
+//! Any agent may use it: [`agent`] makes the manifest of an agent that is only known by its command. The additions of single
+//! agents to the protocol, in `_meta` and in extension methods, are read where they matter; the code names the agent there.
 //!
 //! The types of the wire are our own (`wire`) and not those of the official schema crate (1.15.1). Its types own every
 //! string and hold tool arguments as trees; they refuse a line for an unknown stop reason, permission or block, or a

@@ -198,7 +198,7 @@ fn touched(files: Vec<TouchedFile>, out: &mut Output<'_>) {
     }
 }
 
-/// Tells of a file that the client read for the agent.
+/// Emits a file that the client read for the agent.
 pub(crate) fn read_file(path: String, out: &mut Output<'_>) {
     touched(vec![TouchedFile { path, operation: FileOperation::Read }], out);
 }

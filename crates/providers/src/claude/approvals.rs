@@ -1,7 +1,7 @@
 //! Permissions and questions that the program asks for, and their answers.
 //!
 //! The decision on a permission is what we write to the program. Where that is not seen, or never comes, the result of
-//! the tool tells; a request that is still open when its turn ends was withdrawn. So each is decided exactly once.
+//! the tool shows it; a request that is still open when its turn ends was withdrawn. So each is decided exactly once.
 
 pub(super) mod forms;
 

@@ -1,8 +1,8 @@
-//! The reader: which line is what, and in which turn.
+//! The reader of lines: it sorts each by its type and its turn.
 //!
 //! A turn begins with a prompt that we sent or with `system/init`, which is repeated every turn and need not be the
-//! first line, and ends with a `result`. One process may have several: when a task in the background ends, the agent is
-//! told in a turn of its own.
+//! first line, and ends with a `result`. One process may have several: when a task in the background ends, the agent
+//! learns of it in a turn of its own.
 
 pub(super) mod outcome;
 

@@ -1,6 +1,6 @@
 //! Why a turn failed, from the fields of the program's report.
 //!
-//! An API failure ends with `subtype: "success"`; `is_error` tells. The reason is spread over `error` (a closed set of
+//! An API failure ends with `subtype: "success"`; `is_error` marks it. The reason is spread over `error` (a closed set of
 //! words), `api_error_status`, `api_error` and `terminal_reason`. Versions before 2.1.325 lack some of them.
 
 use bowline_protocol::kinds::Retrying;

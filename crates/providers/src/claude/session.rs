@@ -132,7 +132,7 @@ impl Claude {
         }
     }
 
-    /// Says that another model answers, unless it is only another spelling of the same.
+    /// Emits the change to another model, unless it is only another spelling of the same.
     pub(super) fn changed_model(&mut self, model: &str, reason: Option<&str>, out: &mut Output<'_>) {
         // The variant stands in brackets, `…[1m]`: `init` may have it while the messages of the same model do not.
         let plain = |model: &str| model.split('[').next().unwrap_or_default().to_owned();
@@ -254,7 +254,7 @@ pub(super) struct McpServers(Vec<(String, McpState)>);
 const MOST_SERVERS: usize = 256;
 
 impl McpServers {
-    /// Tells what is new about the servers.
+    /// Emits changes of the servers' states.
     pub(super) fn tell(&mut self, servers: &[ClaudeObject<'_>], out: &mut Output<'_>) {
         for server in servers {
             let state = match server.text_or_empty("status").as_ref() {

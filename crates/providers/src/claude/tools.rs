@@ -109,7 +109,7 @@ fn exit_code(output: &str) -> Option<i32> {
     output.strip_prefix("Exit code ")?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Tells which file an edit has changed, and how.
+/// Emits the file that an edit has changed, and how.
 fn changes(kind: Option<ToolKind>, details: &ToolResultDetails<'_>, out: &mut Output<'_>) {
     // Other tools name files too: `ExitPlanMode` the one that keeps its plan.
     if kind != Some(ToolKind::Edit) && details.patch.is_none() {

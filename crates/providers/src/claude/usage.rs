@@ -1,7 +1,7 @@
 //! The usage of a turn's calls so far, before the result has the usage of the turn.
 //!
 //! A call's prompt is counted when its message begins, its answer when it ends. In between, each whole block repeats the
-//! numbers, and of a sub-agent there is nothing else. So of each call the newest numbers are told, and only if they grew.
+//! numbers, and of a sub-agent there is nothing else. So the newest numbers of each call are emitted, and only if they grew.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Requests of `app-server` to its client, and the client's responses.
 //!
-//! Server and client count their requests each for themselves, from 0 and from 1, so an id says nothing without its
+//! Server and client count their requests each for themselves, from 0 and from 1, so an id means nothing without its
 //! direction. Only the server's requests are kept here.
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked};

@@ -93,7 +93,7 @@ fn permission(asks: &str, sandbox: &str) -> String {
     mode.map_or_else(|| format!("{asks}, {sandbox}"), |(_, name)| name.to_owned())
 }
 
-/// Tells the state of every limit that is given.
+/// Emits the state of every limit in the message.
 pub(super) fn limits(raw: Option<&RawValue>, out: &mut Output<'_>) {
     let limits: Value = part(raw);
     let reached = ["rateLimitReachedType", "rate_limit_reached_type"]
@@ -165,7 +165,7 @@ pub(super) fn index(number: Number) -> u32 {
     number.0.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }
 
-/// Tells a diff, with its size.
+/// Makes the event of a diff, with its size.
 pub(super) fn diff(diff: &str) -> Kind {
     let count = |sign: char, rule: &str| {
         // The headers `+++ ` and `--- ` are no changed lines.
@@ -181,7 +181,7 @@ pub(super) fn diff(diff: &str) -> Kind {
     })
 }
 
-/// Tells the state of an MCP server.
+/// Makes the event of an MCP server's state.
 pub(super) fn server_status(name: &str, state: &str, error: Option<String>) -> Kind {
     let state = match state {
         "ready" => McpState::Ready,

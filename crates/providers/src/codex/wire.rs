@@ -1,6 +1,6 @@
 //! The output of `codex exec --json`: only the fields that are needed.
 //!
-//! `app-server` speaks of the same items in camelCase, so both spellings of a field are one field here.
+//! `app-server` prints the same items in camelCase, so both spellings of a field are one field here.
 
 pub(super) mod app_server;
 

@@ -1,7 +1,7 @@
 //! `copilot`: one JSON event a line, and the verdict.
 //!
-//! Every failed call of the model is told (`model.call_failure`), then either that it is retried (`assistant.turn_retry`)
-//! or why the program gives up (`session.error`). The last line is the result with the exit code.
+//! Every failed call of the model has a line (`model.call_failure`). The next one is the retry (`assistant.turn_retry`)
+//! or the reason why the program gives up (`session.error`). The last line is the result with the exit code.
 
 use std::borrow::Cow;
 

@@ -104,7 +104,7 @@ impl CopilotTools {
         }
     }
 
-    /// Tells of changed files: paths, or objects that name one.
+    /// Emits changed files: paths, or objects that name one.
     fn touched(&mut self, files: Option<&RawValue>, out: &mut Output<'_>) {
         for file in loose_json::part::<Vec<Value>>(files) {
             let text = |keys: &[&str]| keys.iter().find_map(|key| file.get(*key)?.as_str());

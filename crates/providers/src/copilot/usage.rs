@@ -14,7 +14,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Tells of the retry that a line of stdout announces. Returns whether it announces one.
+    /// Emits the retry that a line of stdout announces. Returns whether it announces one.
     pub(super) fn retry_notice(line: &str, out: &mut Output<'_>) -> bool {
         let line = ansi::strip(line);
         let notice = line.trim().strip_prefix("● ").filter(|rest| rest.ends_with(" Retrying..."));
@@ -43,7 +43,7 @@ impl Figures {
         }
     }
 
-    /// Tells the tokens of the turn. At the end, because the answer may be held back until then.
+    /// Emits the tokens of the turn, at its end because the answer may be held back until then.
     pub(super) fn end(&mut self, out: &mut Output<'_>) {
         let Some(usage) = self.tokens.take() else { return };
         out.emit(Kind::UsageReported(UsageReported {

@@ -86,7 +86,7 @@ impl Decoder {
         self
     }
 
-    /// Tells how long the prompt was, for the estimate when the program reports no usage.
+    /// Sets the length of the prompt, for the estimate when the program reports no usage.
     #[must_use]
     pub fn with_prompt_chars(mut self, chars: u64) -> Self {
         self.turns.prompt_chars = chars;

@@ -1,7 +1,7 @@
 //! `pi-events`: protocol A of the external CLI provider.
 //!
-//! An assistant message that stops for a reason other than a tool ends the answer; `agent_end` says so early, and the
-//! end of the output says it at last. A message that ends in an error may be retried, so the error counts only when
+//! An assistant message that stops for a reason other than a tool ends the answer; `agent_end` reports it early, and the
+//! end of the output at last. A message that ends in an error may be retried, so the error counts only when
 //! nothing better follows.
 
 use bowline_protocol::kinds::{

@@ -212,7 +212,7 @@ impl Gemini {
         true
     }
 
-    /// Says a piece of the current message.
+    /// Emits a piece of the current message.
     fn say(&mut self, text: &str, out: &mut Output<'_>) {
         out.quiet();
         let message = self.messages.current();
@@ -220,7 +220,7 @@ impl Gemini {
         self.thoughts.split(text, |sort, part| part_of(&message, block, sort, part, out));
     }
 
-    /// Says what was held back of the current message.
+    /// Emits the held back part of the current message.
     fn say_rest(&mut self, out: &mut Output<'_>) {
         if !self.thoughts.are_held() {
             return;
@@ -375,7 +375,7 @@ impl Gemini {
     }
 }
 
-/// Says a part of a message, in a block of its sort.
+/// Emits a part of a message, in a block of its sort.
 fn part_of(
     message: &MessageId,
     block: &mut Option<(ThoughtPart, u32)>,

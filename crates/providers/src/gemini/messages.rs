@@ -1,6 +1,6 @@
 //! Thoughts that leak into the text as `[Thought: …]` at its beginning.
 //!
-//! Some versions print a part that is a thought that way; where the part only says that it is one, the mark is
+//! Some versions print a part that is a thought that way; where the part is only marked as one, the mark is
 //! `[Thought: true]` and has no content.
 
 /// The kind of a piece of text.
@@ -10,7 +10,7 @@ pub(super) enum ThoughtPart {
     Text,
 }
 
-/// Tells thoughts and text of one message apart.
+/// Separates thoughts from the text of one message.
 #[derive(Debug, Default)]
 pub(super) struct Thoughts {
     /// How many brackets are open, inside of a thought.

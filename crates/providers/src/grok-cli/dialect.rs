@@ -112,7 +112,7 @@ impl GrokCli {
         }
     }
 
-    /// Tells of a changed file. The wire does not mark failures, but only a change is answered with its diff.
+    /// Emits a changed file. The wire does not mark failures, but only a change is answered with its diff.
     fn touched(&mut self, line: &RoleLine, out: &mut Output<'_>) {
         let Some(path) = line.tool_call_id.as_str().and_then(|id| self.edits.remove(id)) else { return };
         let output = content::text_of(&line.content).unwrap_or_default();

@@ -141,7 +141,7 @@ fn status(state: &OpencodeToolState<'_>) -> ToolStatus {
     }
 }
 
-/// Tells what a tool that went well has done: files, diffs, plans.
+/// Emits the work of a tool that succeeded: files, diffs, plans.
 fn done(name: &str, state: &OpencodeToolState<'_>, metadata: &Value, out: &mut Output<'_>) {
     let input =
         || state.input.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();

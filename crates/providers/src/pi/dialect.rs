@@ -1,8 +1,8 @@
 //! The events of pi's JSON modes, how they end a turn, and the reader of `--mode json` and text mode.
 //!
 //! One prompt is one turn for us; pi's own turns are calls of the model. A request that fails and is retried ends pi's
-//! run (`agent_end`) and begins another, so an end counts only when pi says that nothing follows: by `agent_settled`
-//! since 0.87, by `agent_end` before. Those older versions do not tell at the end whether they will retry, so a failure
+//! run (`agent_end`) and begins another, so an end counts only when pi reports that nothing follows: by `agent_settled`
+//! since 0.87, by `agent_end` before. Those older versions do not report at the end whether they will retry, so a failure
 //! waits for the next event.
 
 pub(super) mod rpc;

@@ -63,7 +63,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// Says what differs, without who relies on it.
+    /// Describes the difference, without the parts of the manifest that rely on it.
     pub fn difference(&self) -> String {
         let of = if self.of.is_empty() { String::new() } else { format!(" of `{}`", self.of.join(" ")) };
         let differs = match &self.kind {

@@ -5,7 +5,7 @@
 //! order in which they begin, and wholes are matched with the blocks that ended, in order.
 //!
 //! The program appends an error of the API to the answer as text, `[API Error: …]`. Text that may be one is held back until the
-//! `result` decides, or until something follows it: an error is the last thing that a turn says. That a message has used
+//! `result` decides, or until something follows it: an error is the last text of a turn. That a message has used
 //! no tokens makes an error of it too; that it has used some proves nothing.
 
 pub(super) mod retold;
@@ -354,7 +354,7 @@ impl QwenMessages {
         }
     }
 
-    /// Says what was held back after all: it was the model's text.
+    /// Emits the text that was held back: it was the model's, and no error.
     pub(super) fn release(&mut self, out: &mut Output<'_>) {
         let Some(HeldError { message, block, text, model, .. }) = self.held.take() else { return };
         if !text.is_empty() {

@@ -33,7 +33,7 @@ impl QwenTools {
         self.running.iter().any(|tool| tool.kind == ToolKind::Agent)
     }
 
-    /// Tells of a tool call once, however often the program does.
+    /// Emits a tool call once, however often the program reports it.
     pub(super) fn started(
         &mut self,
         id: &str,

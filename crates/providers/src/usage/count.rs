@@ -29,12 +29,12 @@ struct TurnCount {
 }
 
 impl Count {
-    /// Says that a turn begins.
+    /// Begins a turn.
     pub fn begin(&mut self) {
         self.turn = Some(TurnCount::default());
     }
 
-    /// Says that the turn is over.
+    /// Ends the turn.
     pub fn end(&mut self) {
         self.turn = None;
     }

@@ -183,8 +183,8 @@ fn seen(manifest: &Manifest, found: bool, surroundings: &Surroundings) -> Auth {
     Auth { status, binary, verified: false, evidence, word: None, silent: None, unknown }
 }
 
-/// Says whether a file can hold a login. Some programs write `{}` when a run fails for want of one; its size says so, and
-/// it is not opened.
+/// Returns whether a file can hold a login. Some programs write `{}` when a run fails for want of one; its size
+/// shows it, so the file is not opened.
 fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() || meta.len() > EMPTY)
 }

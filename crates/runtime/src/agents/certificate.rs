@@ -37,7 +37,7 @@ impl Certificate {
         Self { provider: provider.to_owned(), version: version.to_owned(), bowline, at, failed }
     }
 
-    /// Says whether no case failed.
+    /// Returns whether no case failed.
     pub fn holds(&self) -> bool {
         self.failed.is_empty()
     }

@@ -146,8 +146,8 @@ impl KnownProgram {
         (name == format).then(|| degraded.clone())
     }
 
-    /// Says that the program is another one than that of the session which the task goes on with, and returns what its own word
-    /// is to be held against. Only a file that has changed is asked for its version, if that is not known.
+    /// Adds a notice if the program is another one than that of the resumed session. Returns the version that its own report must
+    /// match. Only a changed file whose version is unknown is run for it.
     pub(crate) async fn since(
         &mut self,
         before: SessionMeta,

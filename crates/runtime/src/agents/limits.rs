@@ -83,7 +83,7 @@ pub async fn of(
     let surroundings = &*Profile::seen(profile, manifest, surroundings);
     let (kept, at) = match manifest.ask.limits {
         Some(_) => asked(manifest, profile, surroundings, ask).await,
-        None => (CachedLimits::Silent("it has no way to tell".to_owned()), None),
+        None => (CachedLimits::Silent("it does not report limits".to_owned()), None),
     };
     let (plan, windows, trouble) = match kept {
         CachedLimits::Told(told) => (told.plan, told.windows, None),
@@ -150,7 +150,7 @@ async fn asked(
         Some(Ok(Told::Limits(limits))) => CachedLimits::Told(limits),
         Some(Err(error)) => CachedLimits::Silent(error.kind.to_string()),
         Some(Ok(Told::Login(_) | Told::Models(_))) | None => {
-            CachedLimits::Silent("it has no way to tell".to_owned())
+            CachedLimits::Silent("it does not report limits".to_owned())
         }
     };
     if let Some(cache) = &cache {

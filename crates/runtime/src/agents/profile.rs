@@ -85,7 +85,7 @@ impl Profile {
     pub(crate) fn enter(&self, manifest: &Manifest, request: &mut Request) -> Result<(), Refusal> {
         let (name, dir) = self.variable(manifest)?;
         if request.env.contains_key(&name) {
-            let reason = format!("`env = {name}` says already where its settings are");
+            let reason = format!("`env = {name}` already sets the directory of its settings");
             return Err(self.refusal(manifest, reason, "leave one of the two out"));
         }
         request.env.insert(name, dir);

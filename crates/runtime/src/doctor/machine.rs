@@ -1,4 +1,4 @@
-//! Our own surroundings: where journals go, what the files of settings say, what is promised about processes, git, how
+//! Our own surroundings: where journals go, the settings files, what is promised about processes, git, how
 //! many files can be watched, and whether sessions survive a logout.
 
 use std::path::{Path, PathBuf};

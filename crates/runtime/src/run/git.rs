@@ -1,6 +1,6 @@
 //! Which files a turn changed, as git sees it: a snapshot before, a comparison after.
 //!
-//! Files that were changed before the turn began are told apart from those that it changed by what the file system says
+//! Files that were changed before the turn began are told apart from those that it changed by what the file system reports
 //! of them (size, time, inode). Files that git ignores are left out, and so are our own files: a home directory may be a
 //! repository, and our journal in it is none of the agent's work. A commit made in the turn counts as well. Watching the
 //! tree while the turn runs is deliberately not here.

@@ -23,7 +23,7 @@
 //! | `prompts` | in the place of `steps`: a list of steps for each prompt, see below |
 //! | `retry` | what it does when the request is sent once more without streaming; without it, `steps` again |
 //! | `on_stop` | `"obey"` (the default) ends at the polite wish, `"ignore"` only when it is killed, or a list of steps that are played then |
-//! | `dialect` | how it speaks in `stdout`; `pi-events` unless said otherwise, whatever the provider speaks |
+//! | `dialect` | the dialect of `stdout`; `pi-events` by default, whatever the provider's own is |
 //! | `session`, `model` | what it calls the session and the model, for the shorthands |
 //!
 //! | step | meaning |
@@ -39,7 +39,7 @@
 //! | `{"hang": true}` | nothing more happens until the caller stops it |
 //! | `{"exit": 1}`, `{"signal": 9}` | the end of the process |
 //!
-//! The shorthands speak `pi-events`; with another `dialect`, write its lines as `stdout`. A script that exits without
+//! The shorthands print `pi-events`; with another `dialect`, write its lines as `stdout`. A script that exits without
 //! `result` or `fail` is a stream that broke off. Waits follow tokio's clock: use `#[tokio::test(start_paused = true)]`.
 //!
 //! ## Live sessions and approvals
@@ -78,7 +78,7 @@
 //!
 //! ## Retries and fallbacks
 //!
-//! A script stands for one attempt. [`Script::then`] says what the next attempt of the same provider does, and
+//! A script stands for one attempt. [`Script::then`] has the script of the next attempt of the same provider, and
 //! [`World::provider`] (or [`Task::script_for`] for one task) gives each provider its own script. A provider without a script
 //! counts as not installed, so a test of the router sees only the providers that it has scripts for:
 //!
@@ -99,7 +99,7 @@
 //! [`Task::script_for`]: crate::Task::script_for
 //!
 //! With a script, a task keeps its journal in a directory that goes with the run, unless [`Task::home`] or
-//! [`World`] says where it is to lie: a test must not write into the developer's own sessions.
+//! [`World`] sets its place: a test must not write into the developer's own sessions.
 //!
 //! [`Task::home`]: crate::Task::home
 

@@ -54,7 +54,7 @@ pub enum TrustState {
 }
 
 impl TrustState {
-    /// Says whether every file has the content that was pinned.
+    /// Returns whether every file has the content that was pinned.
     pub fn is_trusted(&self) -> bool {
         *self == Self::Trusted
     }

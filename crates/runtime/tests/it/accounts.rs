@@ -404,7 +404,7 @@ async fn limits_kept() {
     }
     assert_eq!(other.count("limits"), 1, "a refusal is good for a minute too");
     let none = limits::of(provider("glm"), None, &other.surroundings(), &other.ask()).await;
-    assert_eq!(none.trouble.as_deref(), Some("it has no way to tell"));
+    assert_eq!(none.trouble.as_deref(), Some("it does not report limits"));
 }
 
 async fn login_shell() {
@@ -471,7 +471,7 @@ async fn profiles() {
     let relative = refused(stage.task("hi").profile(profile("claude", Path::new("work"))));
     assert!(relative.contains("not an absolute path"), "{relative}");
     let twice = refused(stage.task("hi").env("CLAUDE_CONFIG_DIR", "/x").profile(profile("claude", &home)));
-    assert!(twice.contains("`env = CLAUDE_CONFIG_DIR` says already"), "{twice}");
+    assert!(twice.contains("`env = CLAUDE_CONFIG_DIR` already sets"), "{twice}");
 
     // Another profile is another account.
     let machine = Machine::new().with("ANTHROPIC_API_KEY", "made-up");

@@ -68,7 +68,7 @@ impl Story {
         Ok(())
     }
 
-    /// Says whether everything that began has ended.
+    /// Returns whether everything that began has ended.
     pub(crate) fn is_over(&self) -> Result<(), String> {
         if self.turns_open != 0 {
             return Err("a turn is open".to_owned());

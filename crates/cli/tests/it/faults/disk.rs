@@ -139,7 +139,7 @@ fn somebody_else_fills_the_disk() {
     assert!(!journal.dir.join("session.json.new").exists());
 }
 
-/// A write beyond the limit raises SIGXFSZ, which ends whoever does not expect it.
+/// A write beyond the limit raises SIGXFSZ, which ends a process without a handler.
 #[test]
 fn a_file_is_as_large_as_the_user_lets_it_get() {
     let world = World::new();
@@ -243,7 +243,7 @@ fn standard_output_is_full() {
     world.journal().check();
 }
 
-/// The answer is there, so the run went well; but whoever looks for it later has to know.
+/// The answer is there, so the run went well; but a later reader has to know.
 #[test]
 fn a_journal_that_cannot_be_ended_is_told_of() {
     let world = World::new();

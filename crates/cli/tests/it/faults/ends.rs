@@ -6,7 +6,7 @@ use crate::clock::{takes_at_most, wait_until};
 use crate::journal::{is_answered, is_stopping};
 use crate::world::World;
 
-/// What somebody waits for at most after the answer, and after the wish to stop, until the call is over.
+/// The most time between the answer, or the stop of the caller, and the end of the call.
 const AFTER_THE_ANSWER: i128 = 1_000;
 const AFTER_THE_WISH: i128 = 2_000;
 
@@ -83,7 +83,7 @@ fn hangs_after_its_result_and_ignores_all_signals() {
     });
 }
 
-/// It takes its time to exit, and leaves somebody who is deaf and holds its output.
+/// It takes its time to exit, and leaves a child that ignores signals and holds its output.
 #[test]
 fn exits_late_after_its_result_and_leaves_somebody_deaf() {
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}"#;
@@ -116,7 +116,7 @@ fn ignores_sigterm_when_it_is_cancelled() {
     }
 }
 
-/// It saves its work when it is asked to stop, which takes long, and leaves somebody who is deaf and holds its output.
+/// It saves its work when it is asked to stop, which takes long, and leaves a child that ignores signals and holds its output.
 #[test]
 fn exits_late_when_it_is_cancelled_and_leaves_somebody_deaf() {
     takes_at_most(AFTER_THE_WISH, || {
@@ -134,7 +134,7 @@ fn exits_late_when_it_is_cancelled_and_leaves_somebody_deaf() {
     });
 }
 
-/// Says whether the agent of a session has complained of this.
+/// Returns whether the agent of a session has complained of this.
 fn has(dir: &std::path::Path, word: &str) -> bool {
     std::fs::read_to_string(dir.join("stderr.raw")).is_ok_and(|text| text.contains(word))
 }

@@ -1,4 +1,4 @@
-//! Pipes that nobody reads, that are flooded, or that are closed at the wrong moment, on both sides of us.
+//! Pipes without a reader, that are flooded, or that are closed at the wrong moment, on both sides of us.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
@@ -116,7 +116,7 @@ fn standard_input_is_closed_by_an_agent_that_goes_on() {
     world.journal().check().ended("completed");
 }
 
-/// Says whether the only session has come to its end on file.
+/// Returns whether the only session has come to its end on file.
 fn is_over(world: &World) -> bool {
     world.has_line(&["\"type\":\"session_ended\""])
 }
@@ -145,7 +145,7 @@ fn a_reader_that_stops_for_a_minute_holds_nobody_up() {
     let call = world.practice(&[MUCH, "say done"]).with(&["--output", "jsonl", "--timeout", "none"]);
     let (running, stdout) = call.start_unread();
     let began = now();
-    // The agent comes to its end while nobody reads what we print.
+    // The agent comes to its end while our output has no reader.
     wait_until("the end of the run", || is_over(&world));
     wait_until("the end of the agent", || world.agents().is_empty());
     std::thread::sleep(Duration::from_secs(60).saturating_sub(began.elapsed()));
@@ -186,7 +186,7 @@ fn ctrl_c_is_heard_while_the_reader_is_stopped() {
         world.practice(&["flood stdout 2MB", "hang"]).with(&["--output", "jsonl", "--timeout", "none"]);
     let (running, stdout) = call.start_unread();
     running.has_agents(1);
-    // Once the pipe is full, whoever prints waits.
+    // Once the pipe is full, the program that prints waits.
     std::thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
     wait_until("the end of the agent", || world.agents().is_empty());

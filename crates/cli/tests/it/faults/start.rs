@@ -87,7 +87,7 @@ fn a_program_that_is_not_executable() {
 #[test]
 fn a_program_of_another_architecture() {
     let world = World::new();
-    // A header of ELF for a machine that nobody has: 64 bits, big-endian, number 0xfe77.
+    // A header of ELF for a machine that does not exist here: 64 bits, big-endian, number 0xfe77.
     let mut elf = vec![0x7f, b'E', b'L', b'F', 2, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     elf.extend([0, 2, 0xfe, 0x77, 0, 0, 0, 1]);
     elf.resize(4096, 0);

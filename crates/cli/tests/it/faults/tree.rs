@@ -7,7 +7,7 @@ use crate::clock::{takes_at_most, wait_until};
 use crate::journal::{is_reaped, is_stopping, kind};
 use crate::world::{NOBODY, World, is_root};
 
-/// Runs an agent that leaves a child behind and ends well. Whether anybody is left is looked at in every run.
+/// Runs an agent that leaves a child behind and ends well. Every run checks that no process is left.
 fn leaves(child: &str) {
     let world = World::new();
     let ended = world.practice(&[&format!("child {child} 600"), "say done"]).end().exits(0);
@@ -153,7 +153,7 @@ fn the_launcher_exits_first_and_what_it_left_never_ends() {
     world.journal().check().ended("completed");
 }
 
-/// Nobody knows what the agent did before: only the person may ask for it a second time.
+/// It is unknown what the agent did before: only the person may ask for it a second time.
 #[test]
 fn a_keeper_that_is_killed_does_not_make_us_ask_twice() {
     let world = World::new();

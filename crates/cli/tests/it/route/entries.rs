@@ -188,5 +188,5 @@ fn a_request_is_said_to_be_shortened_only_if_it_was() {
     let ended = run(&world, &["--provider", "only", "-v"]).end().exits(0);
     assert!(!ended.stderr.contains("shortened"), "{}", ended.stderr);
     let refused = run(&world, &["--provider", "auto"]).end().exits(4);
-    refused.tells(&["it takes 2 tokens, and the request has about 3"]);
+    refused.tells(&["its entry allows 2 tokens, and the request has about 3"]);
 }

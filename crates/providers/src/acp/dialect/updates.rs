@@ -337,7 +337,7 @@ fn plan(entries: Option<&Value>, out: &mut Output<'_>) {
     out.emit(Kind::PlanUpdated(PlanUpdated { steps }));
 }
 
-/// Tells the commands that a prompt may begin with, by their names. Returns whether `compact` is among them.
+/// Emits the names of the commands that a prompt may begin with. Returns whether `compact` is among them.
 fn commands(raw: &RawValue, out: &mut Output<'_>) -> bool {
     let mut spare = String::new();
     let commands: Commands<'_> = wire::read(raw.get(), &mut spare).unwrap_or_default();
@@ -380,7 +380,7 @@ fn compaction(update: &Value, out: &mut Output<'_>) {
     }
 }
 
-/// Tells that Codex tries again.
+/// Emits a retry of Codex.
 fn retrying(error: &Value, out: &mut Output<'_>) {
     let string = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
     let status = error.get("codexErrorInfo").and_then(failures::codex_status);

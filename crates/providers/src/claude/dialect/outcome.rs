@@ -1,9 +1,9 @@
 //! The `result` of a turn: what it used, what it cost, and how it ended.
 //!
 //! `usage` is the turn's own. `total_cost_usd` and `modelUsage` are those of the whole session, also of the processes
-//! before a resume; `model_usage_since_last_result` is the turn's part of them, where it is told (lines, not `json`).
+//! before a resume; `model_usage_since_last_result` is the turn's part of them, where it is printed (lines, not `json`).
 //! `usage` lacks what sub-agents and compactions used, and the call with which the turn passed the program's own budget; the
-//! turn's part of `modelUsage` has them, but lacks calls that broke off and were made again. So the greater of the two is told.
+//! turn's part of `modelUsage` has them, but lacks calls that broke off and were made again. So the greater of the two is reported.
 
 use bowline_protocol::kinds::{StopReason, UsageReported};
 use bowline_protocol::{Basis, Kind, Usage, UsageSource};

@@ -1,6 +1,6 @@
 //! Tasks beside the conversation.
 //!
-//! `task_started` speaks of commands in the foreground too (`is_backgrounded: false`); those are tool calls and nothing
+//! `task_started` reports commands in the foreground too (`is_backgrounded: false`); those are tool calls and nothing
 //! else, unless they move to the background later. A task ends with its `task_notification`; one that was stopped may
 //! only leave the list of `background_tasks_changed`.
 

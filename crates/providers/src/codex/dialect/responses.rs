@@ -131,7 +131,7 @@ pub(crate) fn failed(error: &TurnError<'_>) -> Report {
     report
 }
 
-/// Says what sort of failure is retried.
+/// Returns the category of the failure that is retried.
 pub(crate) fn retried(error: &TurnError<'_>) -> Category {
     let cause = error.additional_details.get().unwrap_or(error.message.or_empty());
     let retrying = failures::retrying(error.message.or_empty()).map(|retrying| retrying.category);

@@ -205,7 +205,7 @@ pub(crate) fn compacted(trigger: CompactTrigger) -> Kind {
     Kind::ContextCompacted(ContextCompacted { trigger, tokens_before: None, tokens_after: None })
 }
 
-/// Tells the plan: `{"text","completed"}` in `exec`, `{"step","status"}` elsewhere.
+/// Emits the plan: `{"text","completed"}` in `exec`, `{"step","status"}` elsewhere.
 pub(crate) fn plan(steps: Option<&RawValue>, out: &mut Output<'_>) {
     #[derive(Default, Deserialize)]
     #[serde(default)]

@@ -63,7 +63,7 @@ pub(super) fn cut(text: &str) -> HelpLayout {
     page
 }
 
-/// Says what a section lists, by its heading. Before the first heading there may be options too.
+/// Returns what a section lists, by its heading. Before the first heading there may be options too.
 fn section(heading: Option<&str>) -> Option<Section> {
     const NOTHING: &[&str] = &[
         "example",

@@ -1,7 +1,7 @@
 //! Text that a retry repeats.
 //!
 //! After a broken stream the program asks again and appends the new answer to the old one: "first half first half …".
-//! Where it says that the old text does not count, that text is taken back. Where it says that the text stays, the new
+//! If it marks the old text as void, that text is taken back. If it marks the text as kept, the new
 //! answer is compared with it, and a repetition is dropped. In whole blocks only an exact repetition shows.
 
 /// The most text that is kept for the comparison.

@@ -1,4 +1,4 @@
-//! Whether a provider is well, by its own word: programs that can be asked say it with their exit code.
+//! The health of a provider by its own command, which reports it with the exit code.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct HealthReport {
     pub took: Duration,
 }
 
-/// Asks a provider whether it is well; it has five seconds. Nothing for a provider that cannot be asked.
+/// Runs the health command of a provider, for at most five seconds. Returns nothing for a provider without one.
 ///
 /// Needs a tokio runtime.
 pub async fn health(manifest: &'static Manifest) -> Result<Option<HealthReport>, ProbeError> {

@@ -54,21 +54,22 @@ impl ContextLimit {
     /// Returns which need of a request an entry does not meet.
     pub(super) fn lacks(&self, entry: &RouterEntry, task: &Task) -> Option<String> {
         let (lacks, request) = (entry.lacks, &task.request);
-        let by = "its entry says";
         if lacks.tools && !request.tools.is_empty() {
-            return Some(format!("{by} that it has no tools, and the request offers some"));
+            return Some("its entry excludes tools, and the request offers some".to_owned());
         }
         if lacks.multi_turn && (!request.context.is_empty() || request.resume.is_some()) {
-            return Some(format!("{by} that it cannot go on with what was said before"));
+            return Some(
+                "its entry excludes requests with earlier messages or a session to resume".to_owned(),
+            );
         }
         if lacks.vision && !request.attachments.is_empty() {
-            return Some(format!("{by} that it cannot look at images"));
+            return Some("its entry excludes images, and the request has some".to_owned());
         }
         let most = lacks.max_context.filter(|_| self.fits)?;
         let needs = route::tokens(request);
         let fits =
             needs <= most || self.shortens.is_some_and(|how| route::shorten(&mut request.clone(), most, how));
-        (!fits).then(|| format!("{by} that it takes {most} tokens, and the request has about {needs}"))
+        (!fits).then(|| format!("its entry allows {most} tokens, and the request has about {needs}"))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::run::testing::{script, world};
 
-/// Says whether something below Bowline caused an error. A new variant has to be looked at here.
+/// Returns whether something below Bowline caused an error. A new variant has to be looked at here.
 fn has_cause(error: &Error) -> bool {
     match error {
         Error::NotResumable { source, .. } => source.is_some(),

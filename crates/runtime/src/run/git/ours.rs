@@ -31,7 +31,7 @@ impl Ours {
         Self { dirs, temporary: real(&std::env::temp_dir()) }
     }
 
-    /// Says whether a file is ours.
+    /// Returns whether a file is ours.
     pub(super) fn has(&self, path: &Path) -> bool {
         let name = || path.strip_prefix(&self.temporary).ok()?.iter().next();
         self.dirs.iter().any(|dir| path.starts_with(dir)) || name().is_some_and(temporary::is_ours)

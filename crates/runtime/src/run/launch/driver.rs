@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// Says whether it is described where the program works.
+    /// Returns whether its description has the program's directory.
     fn has_place(&self) -> bool {
         match self {
             Self::Manifest(_) => false,
@@ -178,14 +178,14 @@ pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) 
     task.format.clone().or_else(setting).or_else(|| live().map(str::to_owned))
 }
 
-/// Says what happens to a program that nothing restricts: what the caller said, else the settings. A mode that the caller
+/// Returns the rule for a program that nothing restricts: the caller's, else that of the settings. A mode that the caller
 /// chose is not widened unless one of them allows it.
 fn unrestricted(task: &Task) -> Unrestricted {
     let usual = if task.mode_chosen { Unrestricted::Refuse } else { Unrestricted::Warn };
     task.unrestricted.or(task.settings.unrestricted).unwrap_or(usual)
 }
 
-/// Says whether a task needs a program that can be kept from the code of its repository.
+/// Returns whether a task needs a program that can be kept from the code of its repository.
 pub(super) fn must_be_kept(task: &Task, manifest: &Manifest) -> bool {
     let restricted = matches!(task.request.permission, PermissionMode::Read | PermissionMode::Ask);
     restricted
@@ -193,7 +193,7 @@ pub(super) fn must_be_kept(task: &Task, manifest: &Manifest) -> bool {
         && matches!(repository_code(task, manifest), RepositoryCode::Kept(files) if !files.is_empty())
 }
 
-/// Says whether a program may run code of the repository in which a task works: only of a project that is trusted.
+/// Returns whether a program may run code of the repository in which a task works: only of a project that is trusted.
 fn repository_code(task: &Task, manifest: &Manifest) -> RepositoryCode {
     // A container has other files, which are not looked at; what is inside is the caller's to choose.
     if task.request.docker.is_some() || task.is_scripted() {

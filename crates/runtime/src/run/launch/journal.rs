@@ -1,4 +1,4 @@
-//! The journal of a run: where it lies, what `session.json` says at the beginning, and which secrets it masks.
+//! The journal of a run: where it lies, the content of `session.json` at the beginning, and which secrets it masks.
 
 use bowline_protocol::SessionId;
 use bowline_protocol::kinds::SessionState;

@@ -1,6 +1,6 @@
 //! A second plan, made with the program's help, for a program that rejected its options.
 //!
-//! A run does not wait for the help of a program before it starts it: most programs have what their manifest says, and reading
+//! A run does not wait for the help of a program before it starts it: most programs have all that their manifest lists, and reading
 //! the help is a start of its own. Only after a usage error is the help read, as `doctor` reads it, and kept as `doctor` keeps
 //! it, so that the next run knows.
 
@@ -25,7 +25,7 @@ use crate::system::host::Cleanup;
 /// How long one answer of the program may take. The version and a page of help are two.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks the program of a task about itself before it is started.
+/// Reads version and help of a task's program before it is started.
 pub(super) async fn settled(task: &Task, manifest: &'static Manifest) -> Option<KnownProgram> {
     Some(KnownProgram::settled(&installed(task, manifest).await?, &patient(task)).await)
 }

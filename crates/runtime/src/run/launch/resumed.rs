@@ -159,7 +159,7 @@ pub(crate) fn home(task: &Task) -> Result<Home, JournalError> {
     }
 }
 
-/// Says whether an id has the form of ours: `s-20261115-083000123-000g40zz`. No agent that we know has ids like that.
+/// Returns whether an id has the form of ours: `s-20261115-083000123-000g40zz`. No agent that we know has ids like that.
 fn is_ours(id: &str) -> bool {
     let parts: Vec<&str> = id.split('-').collect();
     let digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -65,7 +65,7 @@ impl std::error::Error for ConfigError {
 }
 
 impl ConfigError {
-    /// Says that something is wrong with a file as a whole.
+    /// Makes the error of a file as a whole.
     pub fn of_file(path: &Path, what: impl Into<String>) -> Self {
         let (path, what) = (path.to_owned(), what.into());
         Self { path, at: None, line: None, what, hint: None, cause: None }

@@ -15,12 +15,12 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
-    /// Says whether there is a script at all: then no process is started.
+    /// Returns whether there is a script at all: then no process is started.
     pub(crate) fn is_empty(&self) -> bool {
         self.any.is_empty() && self.own.is_empty()
     }
 
-    /// Says whether a provider has a script. One without counts as not installed.
+    /// Returns whether a provider has a script. One without counts as not installed.
     pub(crate) fn has(&self, name: &str, provider: &str) -> bool {
         !self.any.is_empty() || self.own.contains_key(name) || self.own.contains_key(provider)
     }

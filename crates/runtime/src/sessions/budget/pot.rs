@@ -151,7 +151,7 @@ impl Share {
         self.seat.accounts.borrow().spent_except(Some(self.seat.number))
     }
 
-    /// Tells the others what this one has used.
+    /// Shares the usage of this one with the others.
     pub(crate) fn tell(&self, spent: Amounts) {
         let spent = Amounts { time: None, ..self.before.plus(&spent) };
         self.seat.accounts.send_if_modified(|all| {

@@ -124,7 +124,7 @@ fn decode(
     Ok(None)
 }
 
-/// Says whether an event is the end of a tool's call, with all of its output.
+/// Returns whether an event is the end of a tool's call, with all of its output.
 fn is_end_of(kind: &Kind, id: &ToolId, bytes: u64) -> bool {
     let is_end = matches!(kind, Kind::ToolFinished(_));
     is_end && output_of(kind).is_some_and(|(found, output)| found == id && output.text.len() as u64 == bytes)

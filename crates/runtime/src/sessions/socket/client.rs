@@ -1,7 +1,7 @@
 //! A client of a session's control socket.
 //!
 //! Two tasks own the connection. Orders can be in flight at the same time, from any clone of the [`OrderSender`], while the head is
-//! watched. Events are read from the journal; [`SocketClient::watch`] only tells that there are new ones.
+//! watched. Events are read from the journal; [`SocketClient::watch`] only reports that there are new ones.
 
 mod errors;
 mod unanswered;
