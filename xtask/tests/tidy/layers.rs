@@ -67,19 +67,31 @@ pub(crate) fn folders(files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// Returns the first two names behind every `crate::` of a file, with the line, also those in braces. Tests at the end of a file
-/// and comments do not count.
+/// Returns the first two names of every path of a file that begins with `crate::` or `super::`, with the line, also of those in
+/// braces. Tests at the end of a file and comments do not count.
 fn used(file: &File) -> Vec<(usize, String, String)> {
     let end = file.text.find("#[cfg(test)]\nmod tests {").unwrap_or(file.text.len());
     let blank = |line: &str| if line.trim_start().starts_with("//") { "" } else { line }.to_owned();
     let code = file.text[..end].lines().map(blank).collect::<Vec<_>>().join("\n");
     let mut all = Vec::new();
-    for (at, word) in code.match_indices("crate::") {
+    let mut add = |at: usize, base: &[&str], rest: &str| {
         let line = code[..at].matches('\n').count() + 1;
-        for path in paths(&code[at + word.len()..]) {
-            let mut names = path.split("::").map(str::to_owned);
+        for path in paths(rest) {
+            let mut names = base.iter().copied().chain(path.split("::")).map(str::to_owned);
             all.push((line, names.next().unwrap_or_default(), names.next().unwrap_or_default()));
         }
+    };
+    for (at, word) in code.match_indices("crate::") {
+        add(at, &[], &code[at + word.len()..]);
+    }
+    let own = file.path.strip_prefix(SOURCES).unwrap_or_default().trim_end_matches(".rs");
+    let own: Vec<&str> = own.split('/').collect();
+    for (at, word) in code.match_indices("super::").filter(|(at, _)| !code[..*at].ends_with("super::")) {
+        let rest = code[at..].trim_start_matches(word);
+        let up = (code.len() - at - rest.len()) / word.len();
+        let base = &own[..own.len().saturating_sub(up)];
+        // `super::journal` in `sessions/name_cache.rs` is `crate::sessions::journal`. What a module takes from itself is no arrow.
+        add(at, base, rest);
     }
     all
 }
@@ -126,6 +138,8 @@ fn an_arrow_that_points_back_is_caught() {
     );
     assert_eq!(check("agents/a/b.rs", "use crate::{routing::{route, x}, system::clock};\n").len(), 2);
     assert_eq!(check("agents/a.rs", "fn f() { crate::Error }\n").len(), 1, "a name of the root");
+    assert_eq!(check("sessions/a.rs", "use super::super::run::task;\n").len(), 1, "by the way of the root");
+    assert!(check("sessions/a/b.rs", "use super::super::journal::{Home, x};\nuse super::C;\n").is_empty());
     assert!(check("run/a.rs", "use crate::agents::{roster, detect};\n// crate::routing::x\n").is_empty());
     assert!(check("run/a/tests.rs", "use crate::routing::route;\n").is_empty(), "a test");
     assert!(check("doctor.rs", "use crate::run::task::Task;\n").is_empty(), "on top of the folders");
@@ -141,6 +155,17 @@ fn a_long_cycle_inside_a_folder_is_caught() {
         folders(&(0..many).map(file).collect::<Vec<_>>())
     };
     assert!(ring(LONGEST_CYCLE).is_empty());
+    let by_super = |text: &str| {
+        let source = File::new(&format!("{SOURCES}sessions/name_cache.rs"), text);
+        used(&source)
+            .into_iter()
+            .map(|(line, first, second)| format!("{line} {first} {second}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        by_super("use super::journal::Home;\nfn f() { super::{a::B, c} }\n"),
+        ["1 sessions journal", "2 sessions a", "2 sessions c"]
+    );
     let found = ring(LONGEST_CYCLE + 1);
     assert!(found[0].to_string().contains("5 modules use each other in a circle"), "{found:?}");
 }
