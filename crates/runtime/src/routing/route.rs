@@ -171,7 +171,7 @@ fn strategy(settings: &RunSettings) -> RouteStrategy {
 fn strange_hint(candidates: &Candidates, settings: &RunSettings) -> Option<String> {
     let hint = candidates.ask.hint.as_ref()?;
     let mut known: Vec<&str> = HINTS.iter().map(|(name, _)| *name).collect();
-    known.extend(candidates.all.iter().flat_map(|(candidate, _)| candidate.hints.keys()).map(String::as_str));
+    known.extend(candidates.all.iter().flat_map(|it| it.candidate.hints.keys()).map(String::as_str));
     known.extend(settings.router.iter().flat_map(|router| router.routing.hints.keys()).map(String::as_str));
     if known.contains(&hint.as_str()) {
         return None;
@@ -258,7 +258,7 @@ fn limited(task: &Task) -> Result<(Vec<Limited>, Duration), Error> {
     }
     let of = |place: usize| {
         let manifest = candidates.about(place).filter(|manifest| manifest.ask.limits.is_some())?;
-        Some((manifest, candidates.profiles[place].clone()))
+        Some((manifest, candidates.all[place].profile.clone()))
     };
     Ok((order.into_iter().filter_map(of).collect(), within))
 }

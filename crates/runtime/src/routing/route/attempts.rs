@@ -257,7 +257,7 @@ impl RoutedRun {
         opening: Option<Kind>,
     ) -> Result<PreparedAttempt, Error> {
         let (place, model) = self.order[turn].clone();
-        let candidate = self.candidates.all[place].0.clone();
+        let candidate = self.candidates.all[place].candidate.clone();
         let mut task = self.task.attempt();
         let mut context = self.candidates.configure(place, model, &mut task, self.task.binary.as_ref());
         #[cfg(feature = "testing")]

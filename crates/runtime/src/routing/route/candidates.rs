@@ -38,15 +38,23 @@ pub(super) enum CandidateLaunch {
     Not(String),
 }
 
+/// A candidate, the facts about it, and how it is run.
+#[derive(Debug)]
+pub(super) struct GatheredCandidate {
+    pub(super) candidate: Candidate,
+    pub(super) facts: CandidateFacts,
+    pub(super) launch: CandidateLaunch,
+    /// Its entry in the router's file.
+    pub(super) entry: Option<RouterEntry>,
+    /// Its profile, if it has one of its own.
+    pub(super) profile: Option<Profile>,
+}
+
 /// All candidates of a request.
 #[derive(Debug)]
 pub(super) struct Candidates {
     pub(super) ask: RouteRequest,
-    pub(super) all: Vec<(Candidate, CandidateFacts)>,
-    pub(super) launches: Vec<CandidateLaunch>,
-    pub(super) entries: Vec<Option<RouterEntry>>,
-    /// The profile of each, if it has one of its own.
-    pub(super) profiles: Vec<Option<Profile>>,
+    pub(super) all: Vec<GatheredCandidate>,
     pub(super) context_limit: ContextLimit,
     roster: Roster,
     pub(super) variables: Arc<Surroundings>,
@@ -88,9 +96,6 @@ impl Candidates {
         let mut candidates = Self {
             ask,
             all: Vec::new(),
-            launches: Vec::new(),
-            entries: Vec::new(),
-            profiles: Vec::new(),
             context_limit: ContextLimit::of(settings),
             roster: settings.roster.clone(),
             variables: task.variables().clone(),
@@ -101,7 +106,7 @@ impl Candidates {
             Some(name) => candidates.named(name, settings)?,
             None => {}
         }
-        for (candidate, _) in &mut candidates.all {
+        for GatheredCandidate { candidate, .. } in &mut candidates.all {
             candidate.named = true;
             candidate.model = candidate.model.take().or_else(|| task.defaults.model.clone());
         }
@@ -122,7 +127,7 @@ impl Candidates {
         candidates.pass_model_on();
         for place in 0..candidates.all.len() {
             let facts = candidates.facts(place, task, memory, &own);
-            candidates.all[place].1 = facts;
+            candidates.all[place].facts = facts;
         }
         Ok(candidates)
     }
@@ -130,26 +135,28 @@ impl Candidates {
     /// Finds the profile of a candidate.
     fn account(&mut self, place: usize, task: &Task, settings: &RunSettings) {
         let said = task.profile.clone().filter(|_| self.is_meant(place));
-        if let (None, Some(name)) = (&said, &self.all[place].0.profile) {
+        if let (None, Some(name)) = (&said, &self.all[place].candidate.profile) {
             let profile = settings.profiles.get(name).cloned();
             if profile.is_none() {
                 let known = settings.profiles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
                 let known =
                     if known.is_empty() { "none are set".to_owned() } else { format!("there is {known}") };
-                self.launches[place] = CandidateLaunch::Not(format!("there is no profile `{name}`; {known}"));
+                self.all[place].launch =
+                    CandidateLaunch::Not(format!("there is no profile `{name}`; {known}"));
             }
-            return self.profiles.push(profile);
+            self.all[place].profile = profile;
+            return;
         }
-        self.all[place].0.profile = said.as_ref().map(|profile| profile.name.clone());
-        self.profiles.push(said);
+        self.all[place].candidate.profile = said.as_ref().map(|profile| profile.name.clone());
+        self.all[place].profile = said;
     }
 
     /// Fills in the cached list of models that the candidate's program reported for its profile.
     fn list(&mut self, place: usize) {
-        if let CandidateLaunch::Manifest(manifest) = &self.launches[place] {
-            let profile = self.profiles[place].as_ref();
+        if let CandidateLaunch::Manifest(manifest) = &self.all[place].launch {
+            let profile = self.all[place].profile.as_ref();
             let known = models::known(manifest, profile, &self.variables);
-            let hints = &mut self.all[place].0.hints;
+            let hints = &mut self.all[place].candidate.hints;
             for (hint, _) in HINTS {
                 // The file and the manifest take precedence over a guess from the names of models.
                 if let (false, Some(model)) = (hints.contains_key(hint), suited(&known, hint, self.ask.now)) {
@@ -158,14 +165,14 @@ impl Candidates {
             }
             // `default` stands for the program's own choice and is not the name of a model.
             let ids = known.into_iter().map(|model| model.id).filter(|id| id != "default");
-            self.all[place].0.listed = ids.collect();
+            self.all[place].candidate.listed = ids.collect();
         }
     }
 
     /// Returns the manifest for queries about the account, with the program and the variables of the entry.
     pub(super) fn about(&self, place: usize) -> Option<&'static Manifest> {
-        let CandidateLaunch::Manifest(manifest) = &self.launches[place] else { return None };
-        Some(self.entries[place].as_ref().map_or(*manifest, |entry| own(manifest, entry)))
+        let CandidateLaunch::Manifest(manifest) = &self.all[place].launch else { return None };
+        Some(self.all[place].entry.as_ref().map_or(*manifest, |entry| own(manifest, entry)))
     }
 
     /// Adds the named candidate: an entry of the router's file, else a provider, else an external CLI.
@@ -192,12 +199,10 @@ impl Candidates {
         for name in names {
             self.named(name, settings)?;
             let known = self.all.len() - 1;
-            let twice = self.all[..known].iter().any(|(it, _)| it.name == self.all[known].0.name);
+            let twice =
+                self.all[..known].iter().any(|it| it.candidate.name == self.all[known].candidate.name);
             if twice {
-                // Three lists: `profiles` is filled later, by `account`.
                 self.all.pop();
-                self.launches.pop();
-                self.entries.pop();
             }
         }
         Ok(())
@@ -207,14 +212,14 @@ impl Candidates {
     /// models are never complete.
     fn pass_model_on(&mut self) {
         let Some(model) = self.ask.model.as_ref().filter(|_| self.ask.listed) else { return };
-        if !self.all.iter().any(|(candidate, _)| candidate.has(model)) {
-            self.all.iter_mut().for_each(|(candidate, _)| candidate.any_model = true);
+        if !self.all.iter().any(|it| it.candidate.has(model)) {
+            self.all.iter_mut().for_each(|it| it.candidate.any_model = true);
         }
     }
 
     /// Adds the candidates to choose from, without the one that the caller named.
     fn choice(&mut self, router: Option<&Router>) -> Result<(), Error> {
-        let named = self.all.first().map(|(candidate, _)| candidate.name.clone());
+        let named = self.all.first().map(|it| it.candidate.name.clone());
         let other = |name: &str| named.as_deref() != Some(name);
         if let Some(router) = router {
             let others = router.providers.iter().filter(|entry| other(&entry.name));
@@ -232,7 +237,7 @@ impl Candidates {
 
     /// Returns whether the caller's profile and program apply to a candidate.
     fn is_meant(&self, place: usize) -> bool {
-        if self.ask.listed { place == 0 } else { !self.ask.named || self.all[place].0.named }
+        if self.ask.listed { place == 0 } else { !self.ask.named || self.all[place].candidate.named }
     }
 
     fn candidates_of(&mut self, manifests: impl IntoIterator<Item = &'static Manifest>) {
@@ -240,9 +245,8 @@ impl Candidates {
     }
 
     fn add(&mut self, candidate: Candidate, launch: CandidateLaunch, entry: Option<RouterEntry>) {
-        self.all.push((candidate, CandidateFacts::default()));
-        self.launches.push(launch);
-        self.entries.push(entry);
+        let facts = CandidateFacts::default();
+        self.all.push(GatheredCandidate { candidate, facts, launch, entry, profile: None });
     }
 
     fn manifest(&mut self, manifest: &'static Manifest) {
@@ -290,8 +294,7 @@ impl Candidates {
         let Some(model) = self.ask.model.clone() else { return Ok(()) };
         let model = model.as_str();
         let Some(external) = settings.external.get(model).map_err(wrong)? else {
-            let has =
-                |(candidate, _): &(Candidate, CandidateFacts)| candidate.enabled && candidate.has(model);
+            let has = |it: &GatheredCandidate| it.candidate.enabled && it.candidate.has(model);
             return match settings.external.broken() {
                 Some(error) if !self.all.iter().any(has) => Err(wrong(error)),
                 Some(_) | None => Ok(()),
@@ -323,21 +326,21 @@ impl Candidates {
         named: Option<&PathBuf>,
     ) -> AttemptContext {
         let mut context = AttemptContext { entry: self.entry_name(place), ..AttemptContext::default() };
-        let candidate = &self.all[place].0;
+        let candidate = &self.all[place].candidate;
         task.request.model = model.or_else(|| candidate.model_for(&self.ask).model);
         task.request.provider = Some(candidate.provider.clone());
-        (task.manifest, context.external) = match &self.launches[place] {
+        (task.manifest, context.external) = match &self.all[place].launch {
             CandidateLaunch::Manifest(manifest) => (Some(*manifest), None),
             CandidateLaunch::External(external) => {
                 (None, Some((candidate.name.clone(), (**external).clone())))
             }
             CandidateLaunch::Not(_) => (None, None),
         };
-        task.profile.clone_from(&self.profiles[place]);
+        task.profile.clone_from(&self.all[place].profile);
         task.binary = self.binary(place, named);
         // The candidate's model is decided, and a fallback has a model of its own.
         task.defaults.model = None;
-        let entry = self.entries[place].as_ref();
+        let entry = self.all[place].entry.as_ref();
         let timeout = entry.and_then(|entry| entry.timeout).or(task.defaults.timeout);
         task.request.timeout_ms = task.request.timeout_ms.or(timeout);
         let Some(entry) = entry else { return context };
@@ -368,13 +371,13 @@ impl Candidates {
     /// Returns the name of a candidate in a file; none if no file lists it.
     fn entry_name(&self, place: usize) -> Option<String> {
         let listed =
-            self.entries[place].is_some() || matches!(self.launches[place], CandidateLaunch::External(_));
-        listed.then(|| self.all[place].0.name.clone())
+            self.all[place].entry.is_some() || matches!(self.all[place].launch, CandidateLaunch::External(_));
+        listed.then(|| self.all[place].candidate.name.clone())
     }
 
     /// Returns a program other than the default: the caller's, else that of the router's file.
     pub(super) fn binary(&self, place: usize, named: Option<&PathBuf>) -> Option<PathBuf> {
-        let kind = self.entries[place].as_ref().map(|entry| &entry.kind);
+        let kind = self.all[place].entry.as_ref().map(|entry| &entry.kind);
         let own = match kind {
             Some(EntryKind::Agent { binary, .. }) => binary.clone(),
             Some(EntryKind::Executable { .. } | EntryKind::Foreign(_)) | None => None,

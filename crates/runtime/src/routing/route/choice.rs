@@ -11,7 +11,8 @@ use crate::run::settings::RunSettings;
 impl Candidates {
     /// Decides by the gathered facts.
     pub(super) fn decide(&self) -> RouteDecision {
-        route::decide(&self.ask, &self.all)
+        let known: Vec<_> = self.all.iter().map(|it| (it.candidate.clone(), it.facts.clone())).collect();
+        route::decide(&self.ask, &known)
     }
 
     /// Decides the order. With the round-robin strategy, it holds the lock of the router's memory and records whose turn it was.
@@ -24,7 +25,7 @@ impl Candidates {
             self.ask.last.clone_from(&memory.last);
             let decision = self.decide_to_ask();
             if let Some(first) = decision.order.first() {
-                memory.takes_turn(&self.all[*first].0.name);
+                memory.takes_turn(&self.all[*first].candidate.name);
             }
             decision
         })
@@ -33,12 +34,12 @@ impl Candidates {
     /// Decides the order for a run. A named provider stays in it even if the facts are against it: its own error is better.
     pub(super) fn decide_to_ask(&self) -> RouteDecision {
         let mut decision = self.decide();
-        let named = self.all.iter().position(|(candidate, _)| candidate.named);
+        let named = self.all.iter().position(|it| it.candidate.named);
         let Some(place) = named.filter(|place| decision.verdicts[*place].turn.is_none()) else {
             return decision;
         };
-        if let CandidateLaunch::Not(why) = &self.launches[place] {
-            let (name, why) = (self.all[place].0.name.clone(), why.clone());
+        if let CandidateLaunch::Not(why) = &self.all[place].launch {
+            let (name, why) = (self.all[place].candidate.name.clone(), why.clone());
             return no_choice(decision, RouteProblem::Unusable { name, why });
         }
         decision.order.insert(0, place);
@@ -55,9 +56,9 @@ impl Candidates {
     /// installed and has no fallback.
     pub(super) fn decide_to_tell(&self) -> RouteDecision {
         let mut decision = self.decide_to_ask();
-        let named = self.all.iter().position(|(candidate, _)| candidate.named);
+        let named = self.all.iter().position(|it| it.candidate.named);
         let Some(place) = named.filter(|_| decision.problem.is_none()) else { return decision };
-        let facts = &self.all[place].1;
+        let facts = &self.all[place].facts;
         let absent = facts.absent.as_ref().filter(|_| decision.order.len() < 2);
         if let Some(why) = facts.cannot.as_ref().or(absent) {
             decision.verdicts[place].reason.clone_from(why);
@@ -75,7 +76,7 @@ impl Candidates {
         let wanted = settings.router.as_ref().and_then(|router| router.routing.fallback_model.clone());
         let wanted = wanted.filter(|_| self.ask.model.is_none() && !self.ask.named && !self.ask.listed);
         let has = |place: &&usize| {
-            let candidate = &self.all[**place].0;
+            let candidate = &self.all[**place].candidate;
             wanted.as_ref().is_some_and(|model| {
                 candidate.has(model) && candidate.model_for(&self.ask).model.as_ref() != Some(model)
             })
@@ -93,7 +94,7 @@ impl Candidates {
     /// Returns the names, models and memory keys of an order.
     pub(super) fn turns(&self, order: &[(usize, Option<String>)]) -> Vec<RouteStop> {
         let turn = |(place, own): &(usize, Option<String>)| {
-            let candidate = &self.all[*place].0;
+            let candidate = &self.all[*place].candidate;
             let model = own.clone().or_else(|| candidate.model_for(&self.ask).model);
             RouteStop { name: candidate.name.clone(), key: candidate.key(model.as_deref()), model }
         };

@@ -23,7 +23,7 @@ impl Candidates {
         memory: &RouteMemory,
         own: &[prices::Row],
     ) -> CandidateFacts {
-        let candidate = &self.all[place].0;
+        let candidate = &self.all[place].candidate;
         let model = candidate.model_for(&self.ask).model;
         let key = candidate.key(model.as_deref());
         let mut facts = CandidateFacts {
@@ -32,7 +32,7 @@ impl Candidates {
             price: self.price(place, model.as_deref(), own),
             ..CandidateFacts::default()
         };
-        let driver = match &self.launches[place] {
+        let driver = match &self.all[place].launch {
             CandidateLaunch::Not(reason) => {
                 facts.absent = Some(reason.clone());
                 return facts;
@@ -44,7 +44,7 @@ impl Candidates {
                 // A container has its own programs and logins, and a script needs neither.
                 let here = task.request.docker.is_none() && !task.is_scripted();
                 if here {
-                    let (profile, surroundings) = (self.profiles[place].as_ref(), &*self.variables);
+                    let (profile, surroundings) = (self.all[place].profile.as_ref(), &*self.variables);
                     let about = self.about(place).unwrap_or(manifest);
                     facts.limit = used_up(about, profile, surroundings);
                     let binary = self.binary(place, task.binary.as_ref());
@@ -73,12 +73,12 @@ impl Candidates {
 
     /// Returns why a candidate cannot honour the request.
     fn cannot(&self, place: usize, task: &Task, driver: &Driver, model: Option<String>) -> Option<String> {
-        let candidate = &self.all[place].0;
-        let named = candidate.named || matches!(self.launches[place], CandidateLaunch::External(_));
+        let candidate = &self.all[place].candidate;
+        let named = candidate.named || matches!(self.all[place].launch, CandidateLaunch::External(_));
         if task.request.resume.is_some() && !named {
             return Some("only the provider of a session can resume it: name that provider".to_owned());
         }
-        let entry = self.entries[place].as_ref();
+        let entry = self.all[place].entry.as_ref();
         if let Some(lacks) = entry.and_then(|entry| self.context_limit.lacks(entry, task)) {
             return Some(lacks);
         }
@@ -92,9 +92,9 @@ impl Candidates {
             // The router never chooses an agent that would run without restrictions.
             wish.unrestricted = Unrestricted::Refuse;
         }
-        let built = launch::completed(task, driver, model, self.profiles[place].as_ref())
+        let built = launch::completed(task, driver, model, self.all[place].profile.as_ref())
             .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
-        built.err().map(|error| match (&error, &self.launches[place]) {
+        built.err().map(|error| match (&error, &self.all[place].launch) {
             // The file belongs to the caller, so show the hint for changing it.
             (Error::Refused(refusal), CandidateLaunch::External(_)) => match refusal.advice() {
                 Some(hint) => format!("{error}; {hint}"),
@@ -112,10 +112,10 @@ impl Candidates {
         about: &'static Manifest,
         surroundings: &Surroundings,
     ) -> route::LoginState {
-        let profile = self.profiles[place].as_ref();
+        let profile = self.all[place].profile.as_ref();
         let known = auth::known(about, profile, surroundings);
         let mut own = surroundings.clone();
-        let entry = self.entries[place].iter().flat_map(|entry| &entry.env);
+        let entry = self.all[place].entry.iter().flat_map(|entry| &entry.env);
         entry.chain(&task.request.env).for_each(|(name, value)| own.set(name, value));
         if known.verified || auth::look(about, profile, &own).is_authenticated() {
             route::LoginState::Seen
@@ -128,7 +128,7 @@ impl Candidates {
 
     /// Returns the price of a candidate's model: from its entry in the router's file, else from the price lists.
     fn price(&self, place: usize, model: Option<&str>, own: &[prices::Row]) -> Option<prices::Price> {
-        match self.entries[place].as_ref().and_then(row) {
+        match self.all[place].entry.as_ref().and_then(row) {
             Some(row) => prices::of("any", &[row]),
             None => prices::of(model?, own),
         }
