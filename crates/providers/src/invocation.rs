@@ -71,7 +71,7 @@ pub struct Invocation {
     /// Its working directory.
     pub cwd: Option<String>,
     /// How we are connected to it.
-    pub transport: Transport,
+    pub transport: StdioKind,
     /// The provider's name for the output format.
     pub format: String,
     /// The dialect to read it with.
@@ -144,10 +144,11 @@ pub enum StdinPlan {
     Protocol(String),
 }
 
-/// How we are connected to an agent.
+/// How we are connected to an agent, as its manifest has it. [`kinds::Transport`](bowline_protocol::kinds::Transport) of an event also
+/// names the protocol over the pipes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Transport {
+pub enum StdioKind {
     /// By pipes.
     #[default]
     Pipe,
@@ -169,7 +170,7 @@ pub struct Wish {
     /// Better formats that are not available, and why.
     pub lacking: BTreeMap<String, String>,
     /// How to connect, if not as the manifest says.
-    pub transport: Option<Transport>,
+    pub transport: Option<StdioKind>,
     /// The user that runs it.
     pub user: User,
     /// The maximum silence, where the request and the manifest allow more or have no limit.

@@ -86,7 +86,7 @@ pub use bowline_protocol::{
     StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, UnknownKind, Usage, UsageReports,
     UsageSource, WhenBusy, kinds,
 };
-pub use bowline_providers::invocation::{Preview, Refusal, Transport, Unrestricted};
+pub use bowline_providers::invocation::{Preview, Refusal, StdioKind, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
 pub use bowline_providers::prices;
 pub use bowline_providers::views::{ModelSource, Refused};

@@ -6,7 +6,7 @@ use bowline_protocol::{Category, PermissionMode, Request, RequestField, Resume};
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, PromptTime, Refusal, StdinPlan, Streaming, Transport,
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, PromptTime, Refusal, StdinPlan, StdioKind, Streaming,
     Unrestricted, User, Wish, native, repository,
 };
 use crate::conversation::{Conversation, protocol_client};
@@ -438,7 +438,7 @@ fn variables(request: &Request, draft: &mut Draft) -> Result<(), Refusal> {
         draft.made.env.insert(name.clone(), value.clone());
     }
     // A variable that the request names is passed, even if the manifest's list removes the host's value.
-    if draft.made.transport == Transport::Pty {
+    if draft.made.transport == StdioKind::Pty {
         draft.made.env_removed.extend(["NO_COLOR".to_owned(), "CI".to_owned()]);
     }
     Ok(())

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use bowline_protocol::RequestField;
 
 use super::environment::{self, BASE};
-use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, StdinPlan, Transport};
+use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, StdinPlan, StdioKind};
 
 /// The place of an agent in a container, and its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Container<'a> {
 
 /// A signal to an agent in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum ContainerSignal {
     /// No signal: the command prints the live processes.
     None,
     /// The signal of Ctrl-C.
@@ -41,7 +41,7 @@ pub enum Signal {
     Kill,
 }
 
-impl Signal {
+impl ContainerSignal {
     fn name(self) -> &'static str {
         match self {
             Self::None => "0",
@@ -113,11 +113,11 @@ pub fn wrap(
 ) -> Result<Invocation, Refusal> {
     let directory = directory(&inside.provider, container)?;
     let mut args: Vec<String> = vec!["exec".into()];
-    if inside.stdin != StdinPlan::Null || inside.transport == Transport::Pty {
+    if inside.stdin != StdinPlan::Null || inside.transport == StdioKind::Pty {
         // Without `-i` docker gives the agent an empty standard input, which is right for a prompt in an argument.
         args.push("-i".into());
     }
-    if inside.transport == Transport::Pty {
+    if inside.transport == StdioKind::Pty {
         args.push("-t".into());
     }
     if let Some(cwd) = container.cwd {
@@ -192,7 +192,11 @@ pub fn wrap(
 }
 
 /// Returns the command that signals an agent in its container, and prints the processes that it found.
-pub fn stop(provider: &str, container: &Container<'_>, signal: Signal) -> Result<Vec<String>, Refusal> {
+pub fn stop(
+    provider: &str,
+    container: &Container<'_>,
+    signal: ContainerSignal,
+) -> Result<Vec<String>, Refusal> {
     let directory = directory(provider, container)?;
     let args =
         ["docker", "exec", container.name, "sh", "-c", STOP, &directory, container.session, signal.name()];

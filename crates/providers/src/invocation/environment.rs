@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Invocation, Transport};
+use super::{Invocation, StdioKind};
 use crate::catalogue;
 use crate::manifest::Manifest;
 
@@ -115,10 +115,10 @@ const SECRET_ENDINGS: &[&str] =
     &["_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "_PASS", "_CREDENTIALS", "_ACCESS_KEY_ID"];
 
 /// Returns what a run sets for the kind of its connection.
-pub(super) fn of(transport: Transport) -> BTreeMap<String, String> {
+pub(super) fn of(transport: StdioKind) -> BTreeMap<String, String> {
     let pairs: &[(&str, &str)] = match transport {
-        Transport::Pipe => &[("TERM", "dumb"), ("NO_COLOR", "1"), ("CI", "true")],
-        Transport::Pty => &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")],
+        StdioKind::Pipe => &[("TERM", "dumb"), ("NO_COLOR", "1"), ("CI", "true")],
+        StdioKind::Pty => &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")],
     };
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
@@ -151,7 +151,7 @@ pub fn of_questions(
             && !listed(&run.env_remove, name)
     };
     let mut all: BTreeMap<String, String> = host.into_iter().filter(|(name, _)| keeps(name)).collect();
-    all.extend(of(Transport::Pipe));
+    all.extend(of(StdioKind::Pipe));
     all.extend(run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     all
 }

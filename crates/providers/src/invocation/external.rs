@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::build::unrestricted;
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, StdinPlan, Transport, Unrestricted, Wish,
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, StdinPlan, StdioKind, Unrestricted, Wish,
 };
 use crate::dialect::Shape;
 use crate::dialects;
@@ -107,7 +107,7 @@ impl ExternalCli {
             return Err(Refusal::too_large(model, RequestField::Prompt, reason));
         }
         let (dialect, shape) = self.dialect(model)?;
-        let mut env = environment::of(Transport::Pipe);
+        let mut env = environment::of(StdioKind::Pipe);
         env.extend(self.env.iter().chain(&request.env).map(|(name, value)| (name.clone(), value.clone())));
         if let Some(name) = env.keys().find(|name| NESTING.contains(&name.as_str())) {
             let reason = "the agent would treat itself as the child of another agent";
@@ -128,7 +128,7 @@ impl ExternalCli {
             stdin: StdinPlan::Null,
             conversation: None,
             cwd: request.cwd.clone().or_else(|| self.workdir.clone()),
-            transport: Transport::Pipe,
+            transport: StdioKind::Pipe,
             format: FORMAT.into(),
             dialect,
             shape,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bowline_protocol::Resume;
 use serde::Serialize;
 
-use super::{Arg, Invocation, StdinPlan, Transport};
+use super::{Arg, Invocation, StdinPlan, StdioKind};
 use crate::conversation::Conversation;
 
 /// The placeholder of a secret.
@@ -32,7 +32,7 @@ pub struct Preview {
     /// Its working directory.
     pub cwd: Option<String>,
     /// How we would be connected to it.
-    pub transport: Transport,
+    pub transport: StdioKind,
     /// The files that would be written first.
     pub files: BTreeMap<String, String>,
     /// Notices for the user.

@@ -6,7 +6,7 @@ use super::run::{Flag, HostFiles, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
 use crate::conversation::protocol_client;
-use crate::invocation::{Transport, is_field, template};
+use crate::invocation::{StdioKind, is_field, template};
 use crate::simulate::NAMES;
 
 /// Checks the names: they occur on command lines, in lists with commas between, and before `:`.
@@ -239,12 +239,12 @@ fn prompt(manifest: &Manifest) -> Result<(), ManifestError> {
 }
 
 /// Returns why a prompt cannot be passed, if it would have to be typed into a terminal.
-pub(crate) fn into_terminal(prompt: PromptStyle, transport: Transport) -> Option<String> {
+pub(crate) fn into_terminal(prompt: PromptStyle, transport: StdioKind) -> Option<String> {
     let how = match (prompt, transport) {
-        (PromptStyle::Arg, _) | (_, Transport::Pipe) => return None,
-        (PromptStyle::Stdin, Transport::Pty) => "stdin",
-        (PromptStyle::Protocol, Transport::Pty) => "protocol",
-        (PromptStyle::Request, Transport::Pty) => "request",
+        (PromptStyle::Arg, _) | (_, StdioKind::Pipe) => return None,
+        (PromptStyle::Stdin, StdioKind::Pty) => "stdin",
+        (PromptStyle::Protocol, StdioKind::Pty) => "protocol",
+        (PromptStyle::Request, StdioKind::Pty) => "request",
     };
     Some(format!(
         "`{how}` would be typed into the terminal of `transport = \"pty\"`, which repeats it in the answer, cuts lines at 4095 bytes \

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bowline_protocol::{FieldValue, Millis, PermissionMode, RequestField};
 use serde::{Deserialize, Serialize};
 
-use crate::invocation::Transport;
+use crate::invocation::StdioKind;
 
 use super::time::{optional_limit, span_of_time};
 
@@ -34,7 +34,7 @@ impl HostFiles {
 #[serde(default, deny_unknown_fields)]
 pub struct Run {
     /// How the program is connected.
-    pub transport: Transport,
+    pub transport: StdioKind,
     /// The format in which a run is watched; absent takes the default format.
     pub format: Option<String>,
     /// The format of a run that is not watched; absent means that there is none.

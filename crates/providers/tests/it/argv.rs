@@ -14,7 +14,7 @@ use bowline_protocol::{
 };
 use bowline_providers::catalogue;
 use bowline_providers::invocation::{
-    Arg, Invocation, Refusal, StdinPlan, Streaming, Transport, User, Wish, build,
+    Arg, Invocation, Refusal, StdinPlan, StdioKind, Streaming, User, Wish, build,
 };
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
@@ -157,7 +157,7 @@ fn rows(manifest: &Manifest) -> Vec<Row> {
     rows.extend([
         wished("no_stream", Wish { streaming: Streaming::Off, ..Wish::default() }),
         wished("binary", Wish { binary: Some("/opt/agent".into()), ..Wish::default() }),
-        wished("(terminal)", Wish { transport: Some(Transport::Pty), ..Wish::default() }),
+        wished("(terminal)", Wish { transport: Some(StdioKind::Pty), ..Wish::default() }),
     ]);
     rows
 }

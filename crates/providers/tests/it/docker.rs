@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use bowline_protocol::{Json, Request};
 use bowline_providers::catalogue;
-use bowline_providers::invocation::docker::{Container, Signal, stop, wrap};
+use bowline_providers::invocation::docker::{Container, ContainerSignal, stop, wrap};
 use bowline_providers::invocation::{Invocation, Wish, build};
 
 /// A `docker` that has no containers: it runs what stands behind the container's name, with the variables of `-e`.
@@ -26,7 +26,7 @@ fn docker(args: &[String], env: &[(&str, &str)]) -> Child {
     command.envs(env.iter().copied()).spawn().expect("sh is there")
 }
 
-fn found(container: &Container<'_>, signal: Signal) -> String {
+fn found(container: &Container<'_>, signal: ContainerSignal) -> String {
     let command = stop("codex", container, signal).expect("a command");
     let done = docker(&command, &[]).wait_with_output().expect("it ends");
     assert!(done.status.success());
@@ -62,16 +62,18 @@ fn an_agent_is_found_and_ended_inside_its_container() {
         wrapped.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let mut agent = docker(&args, &env);
 
-    eventually("three sleepers", || found(&container, Signal::None).matches(" sleep\n").count() == 3);
+    eventually("three sleepers", || {
+        found(&container, ContainerSignal::None).matches(" sleep\n").count() == 3
+    });
     let directory = format!("/tmp/bowline-{session}");
     let file = Path::new(&directory).join("schema.json");
     assert_eq!(fs::read_to_string(file).expect("the side file"), r#"{"a":"b'c\"d $HOME"}"#);
     let pid = fs::read_to_string(Path::new(&directory).join("pid")).expect("the pid");
     assert_eq!(pid.trim(), agent.id().to_string(), "the script has become the agent");
 
-    let killed = found(&container, Signal::Kill);
+    let killed = found(&container, ContainerSignal::Kill);
     assert!(killed.lines().count() >= 4, "{killed}");
     agent.wait().expect("it has ended");
-    eventually("nobody is left", || found(&container, Signal::None).is_empty());
+    eventually("nobody is left", || found(&container, ContainerSignal::None).is_empty());
     fs::remove_dir_all(directory).expect("ours");
 }

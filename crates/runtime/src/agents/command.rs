@@ -74,8 +74,8 @@ pub(crate) fn command(
         StdinPlan::Protocol(_) => process::Stdin::Owned,
     };
     command.stdio = match invocation.transport {
-        invocation::Transport::Pipe => process::Stdio::Pipes,
-        invocation::Transport::Pty => TERMINAL,
+        invocation::StdioKind::Pipe => process::Stdio::Pipes,
+        invocation::StdioKind::Pty => TERMINAL,
     };
     command
 }

@@ -12,7 +12,11 @@ use bowline_providers::manifest::run::StopScope;
 use crate::run::failures;
 use crate::system::container::{Inside, Messenger};
 
-/// An event of the agent's process.
+/// An event of the agent's process, or of a script that plays one.
+///
+/// It repeats some names of [`process::ChildEvent`] and is not that type: `process` depends on none of our crates, so its exit
+/// status, its processes and its lost keeper are translated here, once, into values of the engine; and a script has none of them. It
+/// is not [`bowline_engine::RunInput`] either: that borrows the bytes, which the journal gets first.
 #[derive(Debug)]
 pub(crate) enum AgentEvent {
     Stdout {
@@ -254,10 +258,12 @@ impl Agent {
         if let Some(messenger) = messenger {
             // `docker exec` ends with the agent. Ending it first would lose output.
             return messenger.signal(match signal {
-                StopSignal::Interrupt => docker::Signal::Int,
-                StopSignal::Terminate => docker::Signal::Term,
+                StopSignal::Interrupt => docker::ContainerSignal::Int,
+                StopSignal::Terminate => docker::ContainerSignal::Term,
             });
         }
+        // Three types of signals, because each has what its owner can send: the engine decides between two, `process` sends seven, and
+        // a container gets names for its shell.
         let signal = match signal {
             StopSignal::Interrupt => process::Signal::Interrupt,
             StopSignal::Terminate => process::Signal::Terminate,
@@ -274,7 +280,7 @@ impl Agent {
             Self::Process { control, messenger, .. } => {
                 // A signal to `docker exec` does not end the process in the container.
                 if let Some(messenger) = messenger {
-                    messenger.signal(docker::Signal::Kill);
+                    messenger.signal(docker::ContainerSignal::Kill);
                 }
                 control.kill_tree();
             }

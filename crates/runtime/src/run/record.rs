@@ -141,6 +141,10 @@ pub struct Attempt {
 }
 
 impl Record {
+    /// Makes the record of one run.
+    ///
+    /// The engine's end is copied into fields. A field of type `RunEnd` would spread what embedders read over two types, and `Deref` to it
+    /// would hide these fields: rustdoc lists the methods of a target, not its fields. This is the only place that copies them.
     pub(crate) fn new(
         session: SessionId,
         journal: Option<PathBuf>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bowline_engine::{Survivor, SweepResult};
 use bowline_process as process;
 use bowline_protocol::{Category, Code, Exit, Failure, SessionId};
-use bowline_providers::invocation::docker::{self, Container, Signal};
+use bowline_providers::invocation::docker::{self, Container, ContainerSignal};
 use bowline_providers::invocation::environment;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -103,7 +103,7 @@ impl Messenger {
         self.complaint.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: ContainerSignal) {
         self.stopped.store(true, Ordering::Relaxed);
         self.inside.signal(signal);
     }
@@ -170,7 +170,7 @@ impl Inside {
     }
 
     /// Signals the agent and its processes, without waiting.
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: ContainerSignal) {
         let inside = self.clone();
         tokio::spawn(async move {
             if let Err(why) = inside.ask(signal).await {
@@ -205,7 +205,7 @@ impl Inside {
             left = tokio::select! {
                 biased;
                 () = self.hangs(), if owes => return Err("docker does not answer".to_owned()),
-                left = self.ask(Signal::Kill) => left?,
+                left = self.ask(ContainerSignal::Kill) => left?,
             };
             if left.is_empty() {
                 break;
@@ -232,7 +232,7 @@ impl Inside {
     }
 
     /// Sends a signal into the container and returns the processes that it found.
-    async fn ask(&self, signal: Signal) -> Result<Vec<Survivor>, String> {
+    async fn ask(&self, signal: ContainerSignal) -> Result<Vec<Survivor>, String> {
         let container = Container { name: &self.container, cwd: None, session: &self.session, key: None };
         let words =
             docker::stop(&self.provider, &container, signal).map_err(|refusal| refusal.to_string())?;

@@ -103,9 +103,9 @@ fn names_that_would_be_something_else_are_refused() {
         let container = Container { name, session, ..container() };
         let refusal = wrap(inside("codex", &request), &container, ["X"]).expect_err("refused");
         assert_eq!(refusal.field, RequestField::Docker);
-        stop("codex", &container, Signal::Term).expect_err("refused");
+        stop("codex", &container, ContainerSignal::Term).expect_err("refused");
     }
-    let command = stop("codex", &container(), Signal::Kill).expect("a command");
+    let command = stop("codex", &container(), ContainerSignal::Kill).expect("a command");
     assert_eq!(command[..5], ["docker", "exec", "box", "sh", "-c"]);
     assert_eq!(command[6..], ["/tmp/bowline-s-1", "s-1", "KILL"]);
 }

@@ -269,7 +269,7 @@ fn the_host_keeps_its_variables_to_itself() {
             let plain = name.ends_with("_URL") || name.contains("_USE_");
             assert!(made.is_secret(name) || plain, "{}: {name}", manifest.name);
         }
-        let wish = Wish { transport: Some(Transport::Pty), ..Wish::default() };
+        let wish = Wish { transport: Some(StdioKind::Pty), ..Wish::default() };
         let made = build(manifest, &plain(manifest), &wish);
         if manifest.prompt == PromptStyle::Arg {
             let all = made.expect("can be put").environment(host());

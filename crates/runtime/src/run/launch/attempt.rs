@@ -16,8 +16,8 @@ pub(super) fn attempt(invocation: &Invocation, task: &Task) -> AttemptPlan {
         program: invocation.program.clone(),
         options: options(invocation, &task.request.prompt),
         transport: match invocation.transport {
-            invocation::Transport::Pipe => spoken(invocation).unwrap_or(Transport::Pipe),
-            invocation::Transport::Pty => Transport::Pty,
+            invocation::StdioKind::Pipe => spoken(invocation).unwrap_or(Transport::Pipe),
+            invocation::StdioKind::Pty => Transport::Pty,
         },
         conversation: conversation(invocation, task),
         degraded: invocation.degraded.clone(),
