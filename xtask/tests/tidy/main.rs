@@ -6,6 +6,7 @@
 mod catalogue;
 mod crates;
 mod docs;
+mod doors;
 mod facade;
 mod flags;
 mod floor_plan;
@@ -45,6 +46,11 @@ fn crates_depend_on_each_other_as_designed() {
 #[test]
 fn folders_of_the_runtime_use_each_other_in_one_direction() {
     report(&layers::folders(&files()));
+}
+
+#[test]
+fn the_library_reads_variables_at_its_doors_only() {
+    report(&doors::reads(&files()));
 }
 
 #[test]

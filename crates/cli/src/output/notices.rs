@@ -1,6 +1,7 @@
 //! Desktop notices through the terminal that shows a run, where the machine has no program for them.
 
 use bowline::attention::{Alert, AlertFinder, Attention};
+use bowline::detect::Surroundings;
 use bowline_protocol::Event;
 
 use super::sink::Sink;
@@ -10,12 +11,17 @@ use super::sink::Sink;
 pub(crate) struct TerminalNotices {
     attention: Attention,
     finder: AlertFinder,
+    variables: Surroundings,
 }
 
 impl TerminalNotices {
     /// For a run of one prompt.
     pub(crate) fn of_task(attention: &Attention) -> Self {
-        Self { attention: attention.clone(), finder: AlertFinder::of_task() }
+        Self {
+            attention: attention.clone(),
+            finder: AlertFinder::of_task(),
+            variables: Surroundings::from_env(),
+        }
     }
 
     /// Returns the texts to show for a batch of events.
@@ -31,7 +37,7 @@ impl TerminalNotices {
     }
 
     fn text(&self, alert: &Alert) -> Option<String> {
-        self.attention.wants_terminal(alert.event).then(|| alert.summary.clone())
+        self.attention.wants_terminal(alert.event, &self.variables).then(|| alert.summary.clone())
     }
 }
 

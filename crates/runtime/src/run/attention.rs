@@ -108,12 +108,12 @@ impl Attention {
         state.unreported().take()
     }
 
-    /// Returns whether the caller should show a notice on its terminal: a notice is wanted, and this machine has no `notify-send`.
-    pub fn wants_terminal(&self, event: AttentionEvent) -> bool {
+    /// Returns whether the caller should show a notice on its terminal: a notice is wanted, and this machine has no `notify-send`
+    /// on the `PATH` of these variables.
+    pub fn wants_terminal(&self, event: AttentionEvent, variables: &Surroundings) -> bool {
         let Some(state) = &self.0 else { return false };
-        let variables = Surroundings::from_env();
         let wanted = state.options.notice && state.options.on.contains(&event);
-        wanted && !is_inside_a_command(&variables) && notice_program(&variables).is_none()
+        wanted && !is_inside_a_command(variables) && notice_program(variables).is_none()
     }
 
     /// Begins to watch a task or a session.

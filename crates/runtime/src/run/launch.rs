@@ -259,6 +259,7 @@ fn monitored(
         home: known.as_ref().and_then(|dir| dir.parent()?.parent()).map(Home::at),
         dir: known,
         prices: task.settings.prices.clone().into(),
+        variables: task.variables().clone(),
         control,
         since: clock::since_boot(),
         limit: limit.map(|limit| limit.plus(plan.delay)),

@@ -31,6 +31,7 @@ use crate::run::turn_record::TurnRecord;
 use crate::run::watch::{EventWatch, WatchedRun, WatchedRuns};
 use crate::sessions::control::{self, Control};
 use crate::sessions::journal::Home;
+use crate::system::surroundings::Surroundings;
 pub use children::StartChild;
 pub use resumed::resume;
 pub use serve::{AttachedSession, attach, attach_in};
@@ -164,8 +165,10 @@ impl SessionTask {
         let cwd = cwd.unwrap_or_default();
         let (control, inbox) = control::orders();
         let prices = task.settings.prices.clone();
+        let task = task.captured();
+        let variables = task.variables().clone();
         let prepared = launch::prepare(
-            task.captured().watched_by(AlertFinder::of_session()),
+            task.watched_by(AlertFinder::of_session()),
             AttemptContext::default(),
             control.clone(),
             inbox,
@@ -185,6 +188,7 @@ impl SessionTask {
             control,
             cwd,
             prices,
+            variables,
             done,
             service: Mutex::default(),
             successor,
@@ -211,6 +215,8 @@ pub struct LiveSession {
     cwd: PathBuf,
     /// The user's own prices.
     prices: Arc<[Row]>,
+    /// The variables that the task captured: the directory of control sockets is in them.
+    variables: Arc<Surroundings>,
     done: oneshot::Receiver<Result<Record, Error>>,
     /// Serves the control socket, if it is served.
     service: Mutex<Option<JoinHandle<()>>>,

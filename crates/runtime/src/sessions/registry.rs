@@ -54,8 +54,8 @@ use crate::sessions::journal::{
 };
 use crate::sessions::names::check_name;
 use crate::sessions::session_monitor;
-use crate::system::clock;
-use crate::system::clock::BootMoment;
+use crate::system::clock::{self, BootMoment};
+use crate::system::surroundings::Surroundings;
 
 pub use damaged::DamagedSession;
 pub use error::RegistryError;
@@ -82,6 +82,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Registry {
     home: Home,
     prices: Arc<[Row]>,
+    variables: Option<Arc<Surroundings>>,
 }
 
 /// A session whose runner lives.
@@ -149,13 +150,21 @@ pub enum StopResult {
 impl Registry {
     /// Opens the registry of this data home.
     pub fn at(home: Home) -> Self {
-        Self { home, prices: Arc::default() }
+        Self { home, prices: Arc::default(), variables: None }
     }
 
     /// Sets the user's own prices, by which [`Self::settle_lost`] computes what killed runs spent.
     #[must_use]
     pub fn prices(mut self, prices: impl Into<Arc<[Row]>>) -> Self {
         self.prices = prices.into();
+        self
+    }
+
+    /// Sets the variables by which [`Self::settle_lost`] reaches docker and finds where projects end. Without them, that call reads
+    /// the variables of this process.
+    #[must_use]
+    pub fn variables(mut self, variables: impl Into<Arc<Surroundings>>) -> Self {
+        self.variables = Some(variables.into());
         self
     }
 

@@ -22,6 +22,7 @@ use crate::sessions::control::Control;
 use crate::sessions::journal::{Home, SessionMeta, temporary, unfinished};
 use crate::sessions::registry::{self, Registry, RegistryError};
 use crate::system::clock;
+use crate::system::surroundings::Surroundings;
 
 /// How often the monitor checks the time stamp.
 const TICK: Duration = Duration::from_millis(500);
@@ -52,6 +53,8 @@ pub(crate) struct MonitoredRun {
     pub(crate) home: Option<Home>,
     /// The user's own prices, for what killed runs of the same home spent.
     pub(crate) prices: Arc<[Row]>,
+    /// The variables that its task captured.
+    pub(crate) variables: Arc<Surroundings>,
     pub(crate) control: Control,
     /// When it began, by CLOCK_BOOTTIME.
     pub(crate) since: Millis,
@@ -262,19 +265,24 @@ fn is_announced_since(before: SystemTime) -> bool {
     })
 }
 
-/// Returns the data homes of all runs, with the prices of one of its runs.
-fn homes() -> BTreeMap<PathBuf, Arc<[Row]>> {
+/// Returns the data homes of all runs, with the prices and the variables of one of its runs.
+fn homes() -> BTreeMap<PathBuf, Registry> {
     let runs = runs();
-    let homes = runs.list.iter().filter_map(|(_, run)| Some((run.home.as_ref()?, &run.prices)));
-    let mut all = BTreeMap::<PathBuf, Arc<[Row]>>::new();
-    for (home, prices) in homes {
-        let known = all.entry(home.path().to_owned()).or_insert_with(|| prices.clone());
+    let mut all = BTreeMap::<PathBuf, (Arc<[Row]>, Arc<Surroundings>)>::new();
+    for (_, run) in &runs.list {
+        let Some(home) = &run.home else { continue };
+        let of_run = || (run.prices.clone(), run.variables.clone());
+        let known = all.entry(home.path().to_owned()).or_insert_with(of_run);
         // A task without settings has no prices.
-        if known.is_empty() {
-            *known = prices.clone();
+        if known.0.is_empty() {
+            *known = of_run();
         }
     }
-    all
+    let registry = |(home, (prices, variables)): (PathBuf, (Arc<[Row]>, Arc<Surroundings>))| {
+        let registry = Registry::at(Home::at(&home)).prices(prices).variables(variables);
+        (home, registry)
+    };
+    all.into_iter().map(registry).collect()
 }
 
 /// Whether this is the first check.
@@ -300,8 +308,8 @@ fn look_after_others(round: Round) {
     let looking = Looking::begin();
     let started = std::thread::Builder::new().name("bowline-overdue".to_owned()).spawn(move || {
         let _looking = looking;
-        for (home, prices) in homes {
-            if let Err(error) = settle(&Registry::at(Home::at(home)).prices(prices), round) {
+        for registry in homes.into_values() {
+            if let Err(error) = settle(&registry, round) {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "could not look for sessions without a runner");
             }

@@ -28,7 +28,6 @@ use crate::sessions::socket::server::{
     ControlSocket, IncomingOrder, ServedSession, SessionRequest, SnapshotRequest, serve,
 };
 use crate::system::host;
-use crate::system::surroundings::Surroundings;
 
 /// How many requests of clients may wait.
 const REQUESTS: usize = 64;
@@ -55,7 +54,7 @@ impl LiveSession {
     pub fn serve_with(&self, starter: impl StartChild) -> Result<PathBuf, Error> {
         let guarantee = host::supervisor()?.guarantee();
         let home = self.home();
-        let places = SocketPlaces::of(&Surroundings::from_env());
+        let places = SocketPlaces::of(&self.variables);
         let socket = ControlSocket::bind(places, home, self.id().clone())?;
         let path = socket.path().to_owned();
         let (requests, mut inbox) = mpsc::channel(REQUESTS);

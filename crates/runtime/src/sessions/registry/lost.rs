@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_protocol::SessionId;
@@ -30,8 +31,7 @@ impl Registry {
     /// Checks only sessions that are marked as unfinished; see `docs/journal.md`. Needs a tokio runtime.
     pub async fn settle_lost(&self) -> Result<Vec<SessionId>, RegistryError> {
         bowline_process::check_runtime()?;
-        // The entry of a call. The variables say where projects end, and how docker is reached.
-        let variables = Surroundings::from_env();
+        let variables = self.variables.clone().unwrap_or_else(|| Arc::new(Surroundings::from_env()));
         let mut settled = Vec::new();
         let mut dirs = unfinished::dirs(&self.home)?;
         // Docker may be slow, or never answer: sessions in containers come last.
@@ -80,6 +80,8 @@ async fn settle(
     prices: &[Row],
     variables: &Surroundings,
 ) -> Result<Option<SessionId>, RegistryError> {
+    // Lock order: this lock on `events.jsonl` for the whole cleanup, then that of the directory for each change of `session.json`. The
+    // ledger needs no lock; `Ledger::has` finds a line that the killed runner wrote.
     // Without a directory, only the mark is left.
     let Some(lock) = journal::hold(dir)? else {
         unfinished::unmark(dir)?;

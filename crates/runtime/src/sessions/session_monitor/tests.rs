@@ -160,6 +160,7 @@ fn an_idle_session_with_a_process_of_its_own_wakes_it_once_a_minute() {
         dir: None,
         home: None,
         prices: Arc::new([]),
+        variables: Arc::default(),
         control: crate::sessions::control::orders().0,
         since: Millis(0),
         limit,
