@@ -43,6 +43,43 @@ fn a_killed_run_leaves_its_line_once() {
 }
 
 #[test]
+fn a_killed_run_of_a_users_provider_is_billed_unless_its_manifest_pretends() {
+    let world = World::new();
+    let dir = world.path("work/.config/bowline/providers");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    world.script(
+        "work/.config/bowline/providers/agent.sh",
+        &format!("cat <<'END'\n{}\nEND\nexec sleep 600", calls()),
+    );
+    for (name, pretends) in [("mine", false), ("made-up", true)] {
+        let manifest = format!(
+            "name = \"{name}\"\nprogram = \"./agent.sh\"\nprompt = \"stdin\"\npretends = {pretends}\nformats.lines.dialect = \"claude\"\n[permission.ask]\n"
+        );
+        std::fs::write(dir.join(format!("{name}.toml")), manifest).expect("a manifest");
+        let mut running = world.run(name, "Go.").start();
+        let said_usage = |dir: &std::path::PathBuf| {
+            // The directory is there before its description.
+            let meta = bowline::journal::SessionMeta::read(dir);
+            let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
+            meta.is_ok_and(|meta| meta.provider == name) && events.contains("usage_reported")
+        };
+        wait_until("the usage", || world.journals_begun().iter().any(said_usage));
+        running.kill();
+        let _ = running.end_among_others();
+    }
+    let lost = world.journals_begun();
+    let next = world.practice(&["say a", "hang"]).start();
+    let is_over = |dir: &std::path::PathBuf| {
+        std::fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default().contains("session_ended")
+    };
+    wait_until("both ends", || lost.iter().all(is_over));
+    next.signal(rustix::process::Signal::INT);
+    next.end_among_others().exits(130);
+    let providers: Vec<_> = lines(&world).iter().map(|line| line["provider"].clone()).collect();
+    assert_eq!(providers, ["mine"]);
+}
+
+#[test]
 fn a_line_says_whose_it_was_and_a_run_without_a_trace_has_a_project() {
     let world = World::new();
     let agent = world.script("agent", &format!("cat >/dev/null; cat <<'END'\n{}\nEND", calls()));

@@ -15,7 +15,6 @@ use bowline_engine::Session;
 use bowline_engine::budget::{self, Budget, BudgetLimit, BudgetScope};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Kind, Millis, SessionId, Source, Timestamp, UsageSource};
-use bowline_providers::catalogue;
 use bowline_providers::prices::Row;
 use bowline_providers::usage;
 use bowline_providers::views::Digest;
@@ -189,7 +188,7 @@ pub(crate) fn settle(
     home_dir: Option<&Path>,
 ) -> Result<(), BudgetError> {
     let Some(home) = dir.parent().and_then(Path::parent) else { return Ok(()) };
-    if catalogue::by_name(&meta.provider).is_some_and(|manifest| manifest.pretends) {
+    if meta.pretends {
         return Ok(());
     }
     let ledger = Ledger::of(&Home::at(home));

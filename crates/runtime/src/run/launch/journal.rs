@@ -108,6 +108,8 @@ fn session_meta(task: &Task, context: &AttemptContext, spec: &RunSpec) -> Sessio
     let RunSpec { session, driver, request, known, invocations, .. } = spec;
     let mut meta = SessionMeta::new(session.clone(), driver.name(), clock::wall());
     meta.adapter_version = driver.manifest().map(|manifest| manifest.adapter_version.clone());
+    // A process that cleans up after a killed runner has no roster: the provider may be of a user's own manifest.
+    meta.pretends = driver.manifest().is_some_and(|manifest| manifest.pretends);
     meta.capabilities = spec.capabilities().map(Box::new);
     meta.dialect = Some(invocations[0].dialect.clone());
     #[cfg(feature = "testing")]

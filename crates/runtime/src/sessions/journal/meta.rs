@@ -46,6 +46,9 @@ pub struct SessionMeta {
     /// The dialect that decodes the output of its first process. Each `process_spawned` event names its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
+    /// Whether the provider's manifest declares that its spending is pretended: the ledger does not record it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pretends: bool,
     /// The capabilities of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Box<Capabilities>>,
@@ -103,6 +106,7 @@ impl SessionMeta {
             program: None,
             adapter_version: None,
             dialect: None,
+            pretends: false,
             capabilities: None,
             cwd: None,
             native_session: None,

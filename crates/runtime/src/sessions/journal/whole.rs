@@ -1,7 +1,6 @@
 //! The whole of what an event carries only the beginning of, decoded again from the raw output.
 
 use bowline_protocol::{Event, Excerpt, Kind, RawSpan, Timestamp, ToolId};
-use bowline_providers::catalogue;
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialects::{self, DialectEntry};
 use bowline_providers::moment::Moment;
@@ -17,7 +16,7 @@ impl Reader {
     ///
     /// Events carry at most 32 KiB of the output of a tool ([`Task::excerpt_limit`](crate::Task::excerpt_limit)). This call
     /// reads the raw output that the event came from, and decodes it again without a limit. It returns nothing for an
-    /// event that has no output of a tool. It reads files, so it blocks; a session of 100 MB takes up to a second.
+    /// event that has no output of a tool, and for a session of a version that did not record the dialect. It reads files, so it blocks; a session of 100 MB takes up to a second.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -82,20 +81,11 @@ impl Reader {
         let start = spawned.as_ref().map_or(0, |process| process.raw_start);
         let dialect = match spawned.and_then(|process| process.dialect) {
             Some(name) => dialects::by_name(&name),
-            None => self.dialect()?,
+            // A process of an earlier version does not name it. The provider's name is no substitute: a user's manifest may have
+            // taken the name of a built-in one, with another dialect.
+            None => self.meta()?.dialect.as_deref().and_then(dialects::by_name),
         };
         Ok(dialect.map(|dialect| OutputStart { dialect, start }))
-    }
-
-    /// Returns the dialect of a session of an earlier version, whose processes do not name it.
-    fn dialect(&self) -> Result<Option<&'static DialectEntry>, JournalError> {
-        let meta = self.meta()?;
-        if let Some(name) = &meta.dialect {
-            return Ok(dialects::by_name(name));
-        }
-        let manifest = catalogue::by_name(&meta.provider);
-        let format = manifest.and_then(|manifest| manifest.formats.get(&manifest.default_format));
-        Ok(format.and_then(|format| dialects::by_name(&format.dialect)))
     }
 }
 
