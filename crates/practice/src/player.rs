@@ -208,6 +208,7 @@ impl Player<'_> {
                 let tool = self.tool_of(step)?;
                 self.tool(tool)?;
             }
+            Step::Question { text, choices } => self.question(&text, &choices)?,
             Step::Task => task::play(self)?,
             Step::Show => {
                 let text = self.received().to_string();

@@ -37,6 +37,11 @@ pub(crate) const DIRECTIVES: &[Known] = &[
     known("tool write FILE TEXT", "tool write notes.md \"all of it\"", "writes a file"),
     known("tool run COMMAND", "tool run wc -l notes.md", "runs a command in a shell"),
     known("asks", "asks", "from here on, requests a missing permission; no response is a denial"),
+    known(
+        "question TEXT [CHOICE...]",
+        "question \"Which colour?\" red \"dark blue\"",
+        "asks the user, with --format acp, and says the answer; otherwise, and without an answer, says that there is none",
+    ),
     known("task", "task", "plays the short task that a prompt without directives plays"),
     known("show", "show", "prints, as JSON, its arguments, prompt and environment"),
     known("result", "result", "completes the turn; without it, the end of the script does"),
@@ -100,6 +105,7 @@ pub(crate) enum Step {
     Deltas { count: u64, length: usize },
     Tool(ToolStep),
     Asks,
+    Question { text: String, choices: Vec<String> },
     Task,
     Show,
     Result,
@@ -191,6 +197,11 @@ fn parse(text: &str) -> Result<Step, String> {
             Step::Deltas { count: values::number(count)?, length: values::number(length)? }
         }
         "tool" => Step::Tool(tool(rest)?),
+        "question" => {
+            let mut words = values::words(rest)?.into_iter();
+            let text = words.next().ok_or("it needs a text; put quotes around text with spaces")?;
+            Step::Question { text, choices: words.collect() }
+        }
         "fail" => {
             let (status, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             let message = if message.is_empty() { String::new() } else { values::text(message)? };

@@ -72,7 +72,9 @@ pub(crate) trait Voice: Send {
     fn ask(&mut self, _call: &Call, _stage: &mut Stage) -> Option<String> {
         None
     }
-    /// Withdraws that request, in a dialect that can.
+    /// Asks the user, in a dialect of hosts that can answer.
+    fn question(&mut self, _text: &str, _choices: &[String], _stage: &mut Stage) {}
+    /// Withdraws the request that is open, in a dialect that can.
     fn withdraw(&mut self, _stage: &mut Stage) {}
     /// Reports that a tool begins to run, in a dialect that does.
     fn starts(&mut self, _call: &Call, _stage: &mut Stage) {}

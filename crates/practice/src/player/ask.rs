@@ -1,4 +1,4 @@
-//! Permission requests: the host answers over standard input. Without an answer, the request is denied.
+//! Permission requests and questions: the host answers over standard input. Without an answer, a permission request is denied.
 
 use std::io::BufRead;
 
@@ -8,8 +8,10 @@ use super::Player;
 use super::input::InputSource;
 use crate::control::Stop;
 use crate::options::Mode;
+use crate::stage::Stage;
 use crate::tools::{Call, Refusal, refusal};
-use crate::voices::acp;
+use crate::voices::Voice;
+use crate::voices::acp::{self, HostAnswer};
 
 /// The message of Claude Code 2.1.325 for a request that can no longer be answered.
 const NO_RESPONSE: &str =
@@ -46,20 +48,8 @@ impl Player<'_> {
         if self.lock().stage.always.contains(&name) {
             return Ok(None);
         }
-        let request = self.control.open_request();
-        self.with(|voice, stage| {
-            stage.request = request;
-            // The number is known already.
-            voice.ask(call, stage);
-            stage.out.flush();
-        });
-        let answer = match self.control.wait_for_answer() {
-            Ok(answer) => answer,
-            Err(stop) => {
-                self.with(|voice, stage| voice.withdraw(stage));
-                return Err(stop);
-            }
-        };
+        // The id of the request is known already.
+        let answer = self.request(|voice, stage| drop(voice.ask(call, stage)))?;
         Ok(match acp::grant(&answer) {
             acp::HostGrant::Once => None,
             acp::HostGrant::Always => {
@@ -69,9 +59,38 @@ impl Player<'_> {
             acp::HostGrant::Refused => Some("User refused permission to run this tool".to_owned()),
         })
     }
+
+    /// Asks the user, and says the answer.
+    pub(super) fn question(&mut self, text: &str, choices: &[String]) -> Result<(), Stop> {
+        self.next_action()?;
+        let answer = match self.input.source {
+            InputSource::Protocol => {
+                let answer = self.request(|voice, stage| voice.question(text, choices, stage))?;
+                acp::answer(&answer, choices)
+            }
+            // A process of one prompt has no host that could answer.
+            InputSource::Text => HostAnswer::None,
+        };
+        match answer {
+            HostAnswer::Given(answer) => self.say(&format!("Answer: {answer}")),
+            HostAnswer::NoChoice(answer) => self.say(&format!("No choice: {answer}")),
+            HostAnswer::None => self.say("No answer."),
+        }
+    }
+
+    /// Makes a request over the protocol, and waits for its response. If the play must end first, the request is withdrawn.
+    fn request(&self, write: impl FnOnce(&mut dyn Voice, &mut Stage)) -> Result<Value, Stop> {
+        let request = self.control.open_request();
+        self.with(|voice, stage| {
+            stage.request = request;
+            write(voice, stage);
+            stage.out.flush();
+        });
+        self.control.wait_for_answer().inspect_err(|_| self.with(|voice, stage| voice.withdraw(stage)))
+    }
 }
 
-/// Waits for the response to a request; none if it is allowed, otherwise the reason.
+/// Waits for the response to a permission request; none if it is allowed, otherwise the reason.
 fn answer(question: &str) -> Option<String> {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };

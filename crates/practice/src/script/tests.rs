@@ -44,6 +44,10 @@ fn texts_and_values_are_what_they_say() {
     assert_eq!(one("sleep 1500ms"), Step::Sleep(Duration::from_millis(1500)));
     assert_eq!(one("kill-self SIGKILL"), Step::KillSelf(9));
     assert_eq!(one("fail 529"), Step::Fail { status: 529, message: String::new() });
+    let choices = vec!["red".to_owned(), "dark blue".to_owned()];
+    let question = Step::Question { text: "Which?".to_owned(), choices };
+    assert_eq!(one(r#"question Which? red "dark blue""#), question);
+    assert!(of_script("question").is_err());
     assert_eq!(one("child sleep 5"), Step::Child { traits: vec![Trait::Plain], seconds: 5 });
 }
 

@@ -18,6 +18,9 @@ const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ONCE: &str = "reject_once";
 
+/// The field of the form in which a question is asked.
+const ANSWER: &str = "answer";
+
 /// The host's answer to a permission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostGrant {
@@ -33,6 +36,28 @@ pub(crate) fn grant(answer: &Value) -> HostGrant {
         Some(ALLOW_ONCE) => HostGrant::Once,
         Some(ALLOW_ALWAYS) => HostGrant::Always,
         Some(_) | None => HostGrant::Refused,
+    }
+}
+
+/// The host's answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HostAnswer {
+    Given(String),
+    /// An answer that is none of the choices. The schema of the question forbids it, so it is a mistake of the host.
+    NoChoice(String),
+    /// Declined, cancelled, or an error.
+    None,
+}
+
+/// Reads the host's answer to a question.
+pub(crate) fn answer(answer: &Value, choices: &[String]) -> HostAnswer {
+    let result = &answer["result"];
+    match result["content"][ANSWER].as_str().filter(|_| result["action"] == "accept") {
+        Some(text) if choices.is_empty() || choices.iter().any(|choice| choice == text) => {
+            HostAnswer::Given(text.to_owned())
+        }
+        Some(text) => HostAnswer::NoChoice(text.to_owned()),
+        None => HostAnswer::None,
     }
 }
 
@@ -136,6 +161,16 @@ impl Voice for AcpVoice {
             .json(&json!({"jsonrpc": "2.0", "id": stage.request, "method": "session/request_permission",
             "params": {"sessionId": stage.session, "toolCall": described(call), "options": options}}));
         Some(stage.request.to_string())
+    }
+
+    fn question(&mut self, text: &str, choices: &[String], stage: &mut Stage) {
+        let mut field = json!({"type": "string"});
+        if !choices.is_empty() {
+            field["enum"] = json!(choices);
+        }
+        let form = json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]});
+        stage.out.json(&json!({"jsonrpc": "2.0", "id": stage.request, "method": "elicitation/create",
+            "params": {"sessionId": stage.session, "mode": "form", "message": text, "requestedSchema": form}}));
     }
 
     fn withdraw(&mut self, stage: &mut Stage) {

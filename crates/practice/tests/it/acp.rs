@@ -396,3 +396,42 @@ fn options_that_the_protocol_replaces_are_refused() {
     let ran = agent().args(["do it"]).run();
     assert!(ran.stderr.contains("takes its prompts from standard input"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_question_waits_for_its_answer() {
+    let mut host = Host::with_session(&agent());
+    for (result, text) in [
+        (json!({"action": "accept", "content": {"answer": "red"}}), "Answer: red"),
+        (json!({"action": "accept", "content": {"answer": "green"}}), "No choice: green"),
+        (json!({"action": "decline"}), "No answer."),
+        (json!({"action": "cancel", "content": {"answer": "red"}}), "No answer."),
+    ] {
+        let prompt = host.plays(r#"question "Which colour?" red "dark blue""#);
+        let request = host.wait_for("elicitation/create");
+        assert_eq!(request["params"]["message"], "Which colour?");
+        let choices = &request["params"]["requestedSchema"]["properties"]["answer"]["enum"];
+        assert_eq!(*choices, json!(["red", "dark blue"]));
+        host.send(&json!({"id": request["id"], "result": result}));
+        assert_eq!(host.stop_reason(&prompt), "end_turn");
+        assert!(host.text().ends_with(text), "{}", host.text());
+    }
+    // Without choices any text is an answer.
+    let prompt = host.plays("question Why?");
+    let request = host.wait_for("elicitation/create");
+    host.send(
+        &json!({"id": request["id"], "result": {"action": "accept", "content": {"answer": "because"}}}),
+    );
+    assert_eq!(host.stop_reason(&prompt), "end_turn");
+    assert!(host.text().ends_with("Answer: because"), "{}", host.text());
+}
+
+#[test]
+fn an_open_question_is_withdrawn_with_its_prompt() {
+    let mut host = Host::with_session(&agent());
+    let prompt = host.plays("question Why?");
+    let request = host.wait_for("elicitation/create");
+    host.cancel();
+    assert_eq!(host.wait_for("$/cancel_request")["params"]["requestId"], request["id"]);
+    assert_eq!(host.stop_reason(&prompt), "cancelled");
+    assert_eq!(host.text(), "");
+}

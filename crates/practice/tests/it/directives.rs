@@ -42,6 +42,7 @@ const CASES: &[Case] = &[
     ("tool read nothing.md\nsay Hello", "completed", "Hello", 0, 0),
     ("tool run ls\nsay Hello", "completed", "Hello", 0, 0),
     ("say One\nnext-prompt\nsay Two", "completed", "One", 0, 0),
+    ("question Which? red blue\nsay Hello", "completed", "No answer.\nHello", 0, 0),
     ("fail 429 slow down", "failed", "*", 0, 1),
 ];
 
