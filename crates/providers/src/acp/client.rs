@@ -445,8 +445,9 @@ impl Dialect for AcpClient {
     }
 
     fn reply(&mut self, question: &QuestionId, reply: &QuestionReply, out: &mut Output<'_>) -> Sent {
-        let Some((id, response)) = self.open.reply(question, reply) else {
-            return Sent::Cannot("the agent no longer waits for it");
+        let (id, response) = match self.open.reply(question, reply) {
+            Ok(reply) => reply,
+            Err(why) => return Sent::Cannot(why),
         };
         let line = self.peer.answer(&id, &response);
         self.say(&line, out);

@@ -450,6 +450,9 @@ impl Dialect for AppServerClient {
         let Some(place) = self.open.iter().position(of_question) else {
             return Sent::Cannot("the server no longer waits for it");
         };
+        if let Some(why) = self.open[place].refuses(reply) {
+            return Sent::Cannot(why);
+        }
         // Without a response, other questions of the same request still wait.
         if let Some(result) = self.open[place].take_reply(question, reply) {
             let request = self.open.remove(place);

@@ -35,6 +35,46 @@ pub(crate) fn content(schema: &Value, answers: &[String]) -> Value {
     Value::Object(filled.collect::<Map<_, _>>())
 }
 
+/// Returns why a form does not take these answers. The server would reject them, and the question would be over.
+pub(crate) fn refusal(schema: &Value, answers: &[String]) -> Option<&'static str> {
+    let count = fields(schema).count();
+    // A form without fields is accepted or declined.
+    if count == 0 {
+        return None;
+    }
+    if let Some(items) = only_field(schema).and_then(|field| field.get("items")) {
+        return answers.iter().find_map(|answer| wrong(items, answer));
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|it| it == name.as_str()));
+    if answers.len() > count {
+        return Some(if count == 1 {
+            "the question takes one answer"
+        } else {
+            "there are more answers than fields"
+        });
+    }
+    if fields(schema).skip(answers.len()).any(|(name, _)| is_required(name)) {
+        return Some("the form needs an answer for each of its fields");
+    }
+    fields(schema).zip(answers).find_map(|((_, field), answer)| wrong(field, answer))
+}
+
+/// Returns why a field does not take an answer.
+fn wrong(field: &Value, answer: &str) -> Option<&'static str> {
+    let choices = field.get("enum").and_then(Value::as_array).filter(|choices| choices.len() <= LIMIT);
+    if choices.is_some_and(|choices| !choices.iter().any(|choice| plain(choice) == answer)) {
+        return Some("the answer is none of the choices");
+    }
+    let value = value(field, answer);
+    match field.get("type").and_then(Value::as_str) {
+        Some("boolean") if !value.is_boolean() => Some("the answer is `true` or `false`"),
+        Some("integer") if !value.is_i64() && !value.is_u64() => Some("the answer is a whole number"),
+        Some("number") if !value.is_number() => Some("the answer is a number"),
+        Some(_) | None => None,
+    }
+}
+
 /// Reads the answers in the response to a form: none if it was declined.
 pub(crate) fn answers(response: &Value) -> Vec<String> {
     let accepted = response.get("action").and_then(Value::as_str) == Some("accept");
@@ -86,6 +126,32 @@ mod tests {
         assert_eq!(content(&schema, &given[..1]), json!({ "colour": "7" }));
         let wrong = ["red", "perhaps"].map(str::to_owned);
         assert_eq!(content(&schema, &wrong), json!({ "colour": "red", "dry": "perhaps" }));
+    }
+
+    #[test]
+    fn answers_that_the_server_would_reject_are_refused() {
+        let schema = json!({ "properties": {
+            "colour": { "type": "string", "enum": ["red", "blue"] }, "dry": { "type": "boolean" }, "size": { "type": "integer" },
+        }, "required": ["colour", "dry"] });
+        let one = json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
+        let many = json!({ "properties": { "sizes": { "type": "array", "items": { "type": "integer", "enum": [1, 2] } } } });
+        for (schema, answers, why) in [
+            (&schema, &["red", "true", "7"][..], None),
+            (&schema, &["red", "true"], None),
+            (&schema, &["green", "true"], Some("the answer is none of the choices")),
+            (&schema, &["red", "perhaps"], Some("the answer is `true` or `false`")),
+            (&schema, &["red", "true", "7.5"], Some("the answer is a whole number")),
+            (&schema, &["red"], Some("the form needs an answer for each of its fields")),
+            (&schema, &["red", "true", "7", "8"], Some("there are more answers than fields")),
+            (&one, &["dark", "blue"], Some("the question takes one answer")),
+            (&one, &["dark blue"], None),
+            (&many, &["1", "2"], None),
+            (&many, &["1", "3"], Some("the answer is none of the choices")),
+            (&Value::Null, &["yes"], None),
+        ] {
+            let answers: Vec<String> = answers.iter().map(|&it| it.to_owned()).collect();
+            assert_eq!(refusal(schema, &answers), why, "{answers:?} for {schema}");
+        }
     }
 
     #[test]

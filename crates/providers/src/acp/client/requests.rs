@@ -51,9 +51,19 @@ impl OpenRequests {
         Some((id, choices::response(&options, answer)))
     }
 
-    /// Takes a form out, and returns its id and the response.
-    pub(super) fn reply(&mut self, question: &QuestionId, reply: &QuestionReply) -> Option<(Value, Value)> {
-        let place = self.forms.iter().position(|(open, ..)| open == question)?;
+    /// Takes a form out, and returns its id and the response. If it does not take the reply, it returns why, and the form is still open.
+    pub(super) fn reply(
+        &mut self,
+        question: &QuestionId,
+        reply: &QuestionReply,
+    ) -> Result<(Value, Value), &'static str> {
+        let place = self.forms.iter().position(|(open, ..)| open == question);
+        let place = place.ok_or("the agent no longer waits for it")?;
+        if let QuestionReply::Answers(answers) = reply
+            && let Some(why) = elicitation::refusal(&self.forms[place].2, answers)
+        {
+            return Err(why);
+        }
         let (_, id, schema) = self.forms.remove(place);
         let response = match reply {
             QuestionReply::Answers(answers) => {
@@ -61,7 +71,7 @@ impl OpenRequests {
             }
             QuestionReply::Dismissed => json!({ "action": "decline" }),
         };
-        Some((id, response))
+        Ok((id, response))
     }
 
     /// Takes all requests out, and returns their ids with the responses that cancel them.

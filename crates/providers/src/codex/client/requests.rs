@@ -81,6 +81,16 @@ impl OpenRequest {
         questions.iter().filter(|question| question.reply.is_none()).map(|question| &question.id)
     }
 
+    /// Returns why a reply is not possible: the form of an MCP server does not take it.
+    pub(super) fn refuses(&self, reply: &QuestionReply) -> Option<&'static str> {
+        match reply {
+            QuestionReply::Answers(answers) if self.method == "mcpServer/elicitation/request" => {
+                elicitation::refusal(self.params.get("requestedSchema").unwrap_or(&Value::Null), answers)
+            }
+            QuestionReply::Answers(_) | QuestionReply::Dismissed => None,
+        }
+    }
+
     /// Takes the reply to one of its questions. Returns the response when all have theirs.
     pub(super) fn take_reply(&mut self, question: &QuestionId, reply: &QuestionReply) -> Option<Value> {
         let AwaitedAnswer::Replies(questions) = &mut self.waits_for else { return None };

@@ -423,6 +423,11 @@ fn a_form_waits_for_its_reply_if_the_caller_answers_questions() {
         scene.agent(&ask("q"));
         let waiting = scene.decoder.take_client_output();
         assert_eq!((waiting.bytes.len(), waiting.questions), (0, vec!["q".into()]));
+        // A wrong answer is not sent, and leaves the form open.
+        let wrong = QuestionReply::Answers(vec!["green".into()]);
+        let sent = scene.decoder.reply(&"q".into(), &wrong, &scene.now, &mut scene.drafts);
+        assert_eq!(sent, Sent::Cannot("the answer is none of the choices"));
+        assert_eq!(scene.decoder.take_client_output().bytes.len(), 0);
         let sent = scene.decoder.reply(&"q".into(), &reply, &scene.now, &mut scene.drafts);
         assert_eq!((sent, &scene.said()["result"]), (Sent::Done, &response));
         assert!(!scene.decoder.reply(&"q".into(), &reply, &scene.now, &mut scene.drafts).is_sent(), "once");
