@@ -26,6 +26,7 @@ mod ladder;
 mod life;
 mod orders;
 mod output;
+mod questions;
 mod replan;
 mod request_ids;
 mod spend;

@@ -79,6 +79,11 @@ impl Approvals {
         }
     }
 
+    /// Returns whether a request is over: the output that made it has withdrawn it, too.
+    fn is_over(&self, approval: &ApprovalId) -> bool {
+        self.open.len() < OPEN_AT_MOST && !self.open.iter().any(|(open, _)| open == approval)
+    }
+
     /// Leaves a request to a person.
     pub(super) fn wait(
         &mut self,
@@ -193,7 +198,8 @@ impl Run {
     }
 
     /// Decides requests of the agent, or leaves them to a person.
-    pub(super) fn decide(&mut self, requests: Vec<DecisionRequest>, now: Now, step: &mut RunStep) {
+    pub(super) fn decide(&mut self, mut requests: Vec<DecisionRequest>, now: Now, step: &mut RunStep) {
+        requests.retain(|request| !self.approvals.is_over(&request.approval));
         for request in requests {
             let talk =
                 self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
@@ -335,7 +341,7 @@ impl Run {
 
     /// Stops and starts the clocks: none of them runs while a person is waited for, or leads.
     pub(super) fn update_clocks(&mut self, now: Now) {
-        let waits = self.approvals.is_waiting() || self.life.has_questions() || self.life.human_led;
+        let waits = self.approvals.is_waiting() || self.life.questions.is_waiting() || self.life.human_led;
         match (waits, self.approvals.waiting_since) {
             (true, None) => self.approvals.waiting_since = Some(now.up),
             (false, Some(since)) => {

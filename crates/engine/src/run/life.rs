@@ -1,4 +1,4 @@
-//! A process that takes more than one prompt: further prompts, steers, interrupts, questions, options, and its idle time.
+//! A process that takes more than one prompt: further prompts, steers, interrupts, options, and its idle time.
 //!
 //! ```text
 //!               ready                    prompt
@@ -11,23 +11,19 @@
 //!
 //! The session decides which prompt is sent and when. It is not here that prompts wait.
 
-use bowline_protocol::kinds::{
-    FilesTouched, Level, Notice, QuestionAnswered, SessionState, TouchSource, TouchedFile,
-};
-use bowline_protocol::{Category, Code, Failure, Kind, Millis, OrderRefused, PromptId, QuestionId};
-use bowline_providers::dialect::{Acknowledgement, HostPrompt, QuestionReply, Sent};
+use bowline_protocol::kinds::{FilesTouched, Level, Notice, SessionState, TouchSource, TouchedFile};
+use bowline_protocol::{Category, Code, Failure, Kind, Millis, OrderRefused, PromptId};
+use bowline_providers::dialect::{Acknowledgement, HostPrompt, Sent};
 
 use super::ladder::{StopCause, StopLadder};
+use super::questions::OpenQuestions;
 use super::request_ids::RequestIds;
-use super::values::{Approver, Lifetime, Numbering};
+use super::values::{Lifetime, Numbering};
 use super::watch::Watchdogs;
 use super::{AgentProcess, Now, Run, RunEnd, RunPhase, RunPlan, RunStep};
 
 /// How long an interrupt may take to end the turn. After that the stop ladder ends the process.
 const INTERRUPT_PATIENCE: Millis = Millis(10_000);
-
-/// How many questions are kept open. An agent that only asks must not fill the memory.
-const OPEN_QUESTIONS: usize = 64;
 
 /// The facts about a process of a live session.
 #[derive(Debug, Default)]
@@ -40,8 +36,7 @@ pub(super) struct LifeState {
     interrupted_until: Option<Millis>,
     /// Until when the files that the last turn changed are waited for. The next turn begins after that.
     looking_until: Option<Millis>,
-    /// Questions that wait for a person.
-    questions: Vec<QuestionId>,
+    pub(super) questions: OpenQuestions,
     /// Whether a person leads, so that no clock runs.
     pub(super) human_led: bool,
     /// The state that was announced last.
@@ -91,24 +86,9 @@ impl LifeState {
         self.looking_until
     }
 
-    /// Returns whether a question waits for a person.
-    pub(super) fn has_questions(&self) -> bool {
-        !self.questions.is_empty()
-    }
-
     /// Records the state that an event announces.
     pub(super) fn announce(&mut self, state: SessionState) {
         self.announced = Some(state);
-    }
-
-    /// Handles that a question is answered, or withdrawn by the agent.
-    pub(super) fn answered(&mut self, question: &QuestionId) {
-        self.questions.retain(|open| open != question);
-    }
-
-    /// Forgets the questions: the process is gone.
-    pub(super) fn clear_questions(&mut self) -> Vec<QuestionId> {
-        std::mem::take(&mut self.questions)
     }
 
     pub(super) fn report(&mut self, report: LifeReport) {
@@ -311,35 +291,6 @@ impl Run {
         sent
     }
 
-    /// Sends the reply to a question of the agent.
-    pub(crate) fn reply(
-        &mut self,
-        question: &QuestionId,
-        reply: &QuestionReply,
-        now: Now,
-        step: &mut RunStep,
-    ) -> Result<(), OrderRefused> {
-        if self.phase != RunPhase::Running || !self.life.questions.contains(question) {
-            return Err(OrderRefused::Unknown { what: format!("open question `{question}`") });
-        }
-        // Before the dialect reports the answer, which removes the question.
-        let Some(native) = self.ids.native_question(question) else {
-            return Err(OrderRefused::Unknown { what: format!("open question `{question}`") });
-        };
-        let sent = self.decoder.reply(&native, reply, &self.moment, &mut self.drafts);
-        if let Sent::Cannot(reason) = sent {
-            return Err(OrderRefused::Unsupported { reason: reason.to_owned() });
-        }
-        self.life.answered(question);
-        self.spoke(now, step);
-        Ok(())
-    }
-
-    /// Returns the open questions.
-    pub(crate) fn open_questions(&self) -> &[QuestionId] {
-        &self.life.questions
-    }
-
     /// Interrupts the running turn: by the agent's own request, or, without one, by ending the process.
     pub(crate) fn interrupt(&mut self, now: Now, step: &mut RunStep) -> Result<(), OrderRefused> {
         if self.ladder.is_some() {
@@ -406,53 +357,13 @@ impl Run {
         std::mem::take(&mut self.life.reports)
     }
 
-    /// Handles questions of the agent: they wait for a person, or are dismissed.
-    pub(super) fn asked(&mut self, questions: Vec<QuestionId>, now: Now, step: &mut RunStep) {
-        for question in questions {
-            let waits = matches!(self.plan.approver, Approver::Person { .. })
-                && self.ladder.is_none()
-                && self.life.questions.len() < OPEN_QUESTIONS;
-            if waits {
-                self.life.questions.push(question);
-            } else {
-                // An agent must not wait for an answer that cannot come.
-                self.dismiss(&question);
-                self.spoke(now, step);
-            }
-        }
-        self.update_state(now, step);
-    }
-
-    /// Dismisses the open questions, because the process is being stopped.
-    pub(super) fn dismiss_questions(&mut self, now: Now, step: &mut RunStep) {
-        for question in self.life.clear_questions() {
-            self.dismiss(&question);
-        }
-        self.spoke(now, step);
-    }
-
-    /// Dismisses a question, unless the agent has used its id for another one since.
-    fn dismiss(&mut self, question: &QuestionId) {
-        if let Some(native) = self.ids.native_question(question) {
-            self.decoder.reply(&native, &QuestionReply::Dismissed, &self.moment, &mut self.drafts);
-        }
-    }
-
-    /// Ends the questions that the process left open, as unanswered.
-    pub(super) fn withdraw_questions(&mut self, now: Now, step: &mut RunStep) {
-        for id in self.life.clear_questions() {
-            self.emit(Kind::QuestionAnswered(QuestionAnswered { id, answers: Vec::new() }), now, step);
-        }
-        self.update_state(now, step);
-    }
-
     /// Emits an event of the session.
     pub(crate) fn emit_for_session(&mut self, kind: Kind, now: Now, step: &mut RunStep) {
         self.emit(kind, now, step);
     }
 
     /// Passes on what the dialect wrote.
-    fn spoke(&mut self, now: Now, step: &mut RunStep) {
+    pub(super) fn spoke(&mut self, now: Now, step: &mut RunStep) {
         self.emit_decoded(now, step);
         self.take_client_output(now, step);
     }
@@ -481,7 +392,7 @@ impl Run {
         }
         let state = if self.approvals.is_waiting() {
             SessionState::WaitingForApproval
-        } else if self.life.has_questions() {
+        } else if self.life.questions.is_waiting() {
             SessionState::WaitingForInput
         } else if self.life.human_led {
             SessionState::PausedByHuman

@@ -50,7 +50,7 @@ impl Run {
     ) -> Result<Receipt, OrderRefused> {
         let question = match question {
             Some(question) => question,
-            None => only(self.open_questions().iter(), "open question")?.clone(),
+            None => only(self.waiting_questions().iter(), "open question")?.clone(),
         };
         let reply =
             if answers.is_empty() { QuestionReply::Dismissed } else { QuestionReply::Answers(answers) };

@@ -140,6 +140,9 @@ impl Run {
         // Before the loop: `turn_ended` adds up the usage that this sets.
         self.keep_counted_usage(&mut drafts);
         for mut draft in drafts.drain(..) {
+            if let Kind::QuestionAsked(asked) = &draft.kind {
+                self.supersede_question(asked, now, step);
+            }
             self.ids.rename(&mut draft.kind);
             match &mut draft.kind {
                 Kind::UsageReported(report) => self.guard.reported(report),
@@ -174,7 +177,8 @@ impl Run {
                 }
                 Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
-                Kind::QuestionAnswered(answered) => self.life.answered(&answered.id),
+                Kind::QuestionAsked(asked) => self.life.questions.asked(&asked.id),
+                Kind::QuestionAnswered(answered) => self.life.questions.answered(&answered.id),
                 Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id, asked.enforced_by),
                 Kind::ApprovalDecided(decided) => {
                     self.approvals.decided(&decided.id);

@@ -4,11 +4,12 @@ mod control;
 mod interrupts;
 mod options;
 mod prompts;
+mod questions;
 mod random;
 mod starts;
 mod steers;
 
-use bowline_protocol::{SessionOrder, WhenBusy};
+use bowline_protocol::{Millis, SessionOrder, WhenBusy};
 
 use crate::run::tests::decisions::{HELLO, SESSION};
 use crate::run::tests::world::World;

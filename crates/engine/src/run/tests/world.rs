@@ -2,6 +2,7 @@
 
 use bowline_protocol::kinds::{CapabilityDegraded, Transport};
 use bowline_protocol::{Event, OrderRefused, Receipt, SessionOrder, Timestamp};
+use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 use bowline_providers::manifest::run::{StopMethod, StopScope};
@@ -83,6 +84,8 @@ impl World {
     pub(crate) fn live_plan() -> RunPlan {
         let mut plan = Self::plan();
         Self::by_protocol(&mut plan);
+        let talk = Conversation { answers_questions: true, ..Conversation::default() };
+        plan.attempts[0].conversation = Some(Box::new(talk));
         plan.lifetime = Lifetime::Kept;
         plan.approver = Approver::Person { deadline: None };
         plan

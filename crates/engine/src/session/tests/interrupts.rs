@@ -90,6 +90,10 @@ fn the_state_stays_true_while_the_agent_talks_during_an_approval() {
     let again = SHELL.replace(r#""id":1"#, r#""id":0"#);
     world.says(&again).says(TAKEN_BACK);
     assert_eq!(world.run.state(), SessionState::Running);
+    // Also in one read of the pipe.
+    let mut world = talking();
+    world.says(&format!("{again}\n{TAKEN_BACK}"));
+    assert_eq!(world.run.state(), SessionState::Running, "{}", world.log());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Live sessions with inputs in random order: every turn, prompt, receipt and approval ends exactly once, a receipt names the turn of
+//! Live sessions with inputs in random order: every turn, prompt, receipt, approval and question ends exactly once, a receipt names the turn of
 //! its own prompt, nothing is sent by itself after a turn that did not complete, and the announced state is the computed one.
 
 use std::collections::BTreeMap;
@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 use bowline_protocol::kinds::{ControlMode, Outcome, PromptRemoval, SessionState};
 use bowline_protocol::{ApprovalVerdict, ChildRequest, Event, Exit, Kind, Millis, SessionOrder, WhenBusy};
 
+use super::questions::{QUESTION, QUESTION_TAKEN_BACK};
 use super::steers::STEERABLE;
 use super::*;
 use crate::run::tests::decisions::{SHELL, TAKEN_BACK};
 use crate::run::{RunCommand, SyncId};
+
+const SHELL_TAKEN_BACK: &str = r#"{"method":"$/cancel_request","params":{"requestId":1}}"#;
 
 /// A small generator, so that a failing session can be played again by its seed.
 struct Dice(u64);
@@ -78,7 +81,13 @@ impl Caller {
             10 if dice.roll(8) == 0 => SessionOrder::Stop,
             10 => SessionOrder::Compact,
             11 => prompt(&format!("prompt {}", self.orders), WhenBusy::Steer),
-            _ => SessionOrder::Reply { question: None, answers: vec!["yes".to_owned()] },
+            _ => {
+                // The second one is none of the choices; none dismisses the question.
+                let answers = [vec!["red".to_owned()], vec!["yes".to_owned()], Vec::new()];
+                let open = world.run.snapshot().map(|it| it.questions).unwrap_or_default();
+                let question = open.get(dice.roll(3) as usize).map(|it| it.id.clone());
+                SessionOrder::Reply { question, answers: answers[dice.roll(3) as usize].clone() }
+            }
         }
     }
 
@@ -103,7 +112,7 @@ impl Caller {
     /// Gives one input that fits more often than not, so that sessions get somewhere.
     fn one_input(&mut self, world: &mut World) {
         let dice = &mut self.dice;
-        match dice.roll(25) {
+        match dice.roll(28) {
             0..=5 => self.order(world),
             6 | 7 => drop(world.says(&done(3 + dice.roll(6)))),
             8 => drop(world.says(SHELL)),
@@ -133,6 +142,13 @@ impl Caller {
                 world.says(&format!(r#"{{"id":{id},"error":{{"code":-32603,"message":"no"}}}}"#));
             }
             23 if dice.roll(6) == 0 => drop(world.killed(9).swept()),
+            // The same id may be open, so that the agent asks twice under it.
+            24 | 25 => drop(world.says(QUESTION)),
+            26 => drop(world.says(&QUESTION.replace(r#""id":5"#, r#""id":6"#))),
+            27 if dice.roll(2) == 0 => {
+                world.says(&format!("{SHELL}\n{QUESTION}\n{QUESTION_TAKEN_BACK}\n{SHELL_TAKEN_BACK}"));
+            }
+            27 => drop(world.says(QUESTION_TAKEN_BACK)),
             _ => drop(world.wait(dice.roll(20_000))),
         }
     }
@@ -161,24 +177,26 @@ fn check(world: &World, orders: u64, seed: u64) {
     let answers = world.log().matches("!answer(").count() as u64;
     assert_eq!(answers, orders, "seed {seed}: every order is answered once: {}", world.log());
     let (mut turns, mut prompts, mut asked) =
-        (0_i64, BTreeMap::<&str, i64>::new(), BTreeMap::<&str, i64>::new());
+        (0_i64, BTreeMap::<&str, i64>::new(), BTreeMap::<String, i64>::new());
     for event in &world.events {
         match &event.kind {
             Kind::TurnStarted(_) => turns += 1,
             Kind::TurnEnded(_) => turns -= 1,
             Kind::PromptQueued(queued) => *prompts.entry(queued.id.as_str()).or_default() += 1,
             Kind::PromptRemoved(removed) => *prompts.entry(removed.id.as_str()).or_default() -= 1,
-            Kind::ApprovalAsked(it) => *asked.entry(it.id.as_str()).or_default() += 1,
-            Kind::ApprovalDecided(it) => *asked.entry(it.id.as_str()).or_default() -= 1,
+            Kind::ApprovalAsked(it) => *asked.entry(format!("approval {}", it.id)).or_default() += 1,
+            Kind::ApprovalDecided(it) => *asked.entry(format!("approval {}", it.id)).or_default() -= 1,
+            Kind::QuestionAsked(it) => *asked.entry(format!("question {}", it.id)).or_default() += 1,
+            Kind::QuestionAnswered(it) => *asked.entry(format!("question {}", it.id)).or_default() -= 1,
             _ => {}
         }
         assert!((0..=1).contains(&turns), "seed {seed}: one turn at a time: {}", world.log());
-        assert!(asked.values().all(|open| *open >= 0), "seed {seed}: decided twice: {}", world.log());
+        assert!(asked.values().all(|open| *open >= 0), "seed {seed}: it ended twice: {}", world.log());
     }
     assert_eq!(turns, 0, "seed {seed}: a turn never ended: {}", world.log());
     // A dequeued offer is removed a second time: it was returned before.
     assert!(prompts.values().all(|open| *open <= 0), "seed {seed}: a prompt waits for ever: {}", world.log());
-    assert!(asked.values().all(|open| *open == 0), "seed {seed}: never decided: {}", world.log());
+    assert!(asked.values().all(|open| *open == 0), "seed {seed}: it never ended: {asked:?} {}", world.log());
     assert_eq!(world.log().matches("session_ended").count(), 1, "seed {seed}: {}", world.log());
     let last = world.events.last().map(|it| it.kind.type_name());
     assert_eq!(last, Some("session_ended"), "seed {seed}: nothing follows: {}", world.log());
@@ -304,6 +322,9 @@ fn everything_that_begins_in_a_live_session_ends_once() {
             "refused: the agent did not acknowledge it within 15 s",
             "steered:",
             "held:",
+            "state:waiting_for_input",
+            "refused: not possible: the answer is none of the choices",
+            "refused: several are open",
         ] {
             *seen.entry(part).or_default() += u64::from(world.log().contains(part));
         }
