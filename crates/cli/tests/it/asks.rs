@@ -272,3 +272,54 @@ fn an_agent_that_cannot_ask_says_so_also_on_a_terminal() {
     let shown = Terminal::start(&call, ALONE, 120, Typist::Present).end();
     has(&shown, "pi cannot ask for permission, so it only reads; --permission edit lets it change files");
 }
+
+/// An agent that asks a question. It says the text that it got.
+const QUESTIONER: &str = r#"
+while read -r line; do
+  case "$line" in
+    *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentInfo":{"name":"sh","version":"7.1"}}}' ;;
+    *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"sh-1"}}' ;;
+    *'"method":"session/prompt"'*) echo '{"jsonrpc":"2.0","id":10,"method":"elicitation/create","params":{"sessionId":"sh-1","mode":"form","message":"Which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string","enum":["red","dark blue"]}},"required":["colour"]}}}' ;;
+    *'"id":10'*)
+      printf '%s\n' "$line" >>heard.jsonl
+      echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sh-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Thanks."}}}}'
+      echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn a_question_is_answered_or_dismissed_at_the_terminal() {
+    for (lines, response, remark) in [
+        (
+            &["3\n", "green\n", "2\n"][..],
+            r#"{"action":"accept","content":{"colour":"dark blue"}}"#,
+            "dark blue",
+        ),
+        (&["x\n"], r#"{"action":"decline"}"#, "dismissed"),
+    ] {
+        let world = World::new();
+        let agent = world.script("work/agent.sh", QUESTIONER);
+        let call = world.run(&format!("acp:{}", agent.display()), "Go.");
+        let mut terminal = Terminal::start(&call, ALONE, 100, Typist::Present);
+        terminal.shows("Which colour?");
+        for line in lines {
+            terminal.answers("answer (x dismisses)", line);
+        }
+        let shown = terminal.end();
+        assert_eq!(shown.code, Some(0), "{:#?}", shown.rows);
+        has(&shown, "Thanks.");
+        assert!(heard(&world).contains(response), "{}", heard(&world));
+        let journal = world.journal();
+        assert_eq!(journal.of("question_answered").len(), 1, "{remark}: {:#?}", shown.rows);
+        if lines.len() > 1 {
+            has(&shown, "choose a number from 1 to 2");
+            has(&shown, "the answer is none of the choices");
+        }
+    }
+    // Without a person it is dismissed at once.
+    let world = World::new();
+    let agent = world.script("work/agent.sh", QUESTIONER);
+    world.run(&format!("acp:{}", agent.display()), "Go.").end().exits(0);
+    assert!(heard(&world).contains(r#"{"action":"decline"}"#), "{}", heard(&world));
+}

@@ -15,6 +15,7 @@ mod inside;
 mod options;
 mod page;
 mod prompts;
+mod questions;
 mod random_kills;
 mod session;
 mod start;

@@ -47,11 +47,12 @@
 //! A script with `prompts` in the place of `steps` is a process that takes many prompts, as a live session needs it: it has a list
 //! of steps for each prompt, and the last list stands for all further ones. An interrupt ends the steps of its prompt, and a
 //! process that the session starts anew plays the script from the beginning. `tool`, `say`, `think`, `result`, `fail` and the steps
-//! without a dialect are as above; these two are for such a process alone:
+//! without a dialect are as above; these three are for such a process alone:
 //!
 //! | step | meaning |
 //! |---|---|
 //! | `{"ask": {"name": "…", "input": {…}, "output": "…", "allowed": […], "denied": […]}}` | a tool that needs an approval. The steps of the decision follow, then the rest of the list |
+//! | `{"question": {"text": "…", "choices": […], "answered": […], "dismissed": […]}}` | asks the user. The steps of the reply follow, then the rest of the list |
 //! | `{"steered": true}` | waits until a text joins the running prompt ([`LiveSession::steer`](crate::LiveSession::steer)) |
 //!
 //! ```

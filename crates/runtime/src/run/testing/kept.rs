@@ -24,6 +24,8 @@ pub(super) enum KeptStep {
     Update(Value),
     /// Requests a permission, and waits for the decision.
     Ask { name: String, call: Value, allowed: Vec<Step>, denied: Vec<Step> },
+    /// Asks the user, and waits for the answer.
+    Question { text: String, choices: Vec<String>, answered: Vec<Step>, dismissed: Vec<Step> },
     /// Waits for a text that joins the running prompt.
     Steered,
     /// Ends the prompt, with its result or an error.
@@ -44,7 +46,7 @@ pub(super) struct KeptAgent {
     prompt: Option<Value>,
     /// How many prompts began. The ids of messages and tools repeat where a list of steps does.
     begun: u32,
-    /// The id of the permission request that waits.
+    /// The id of the request that waits: a permission, or a question.
     asked: Option<u64>,
     last_request: u64,
     /// The tools that are allowed for the rest of the session.
@@ -108,8 +110,14 @@ impl KeptAgent {
                 out.push(response(id, result.ok_or_else(|| format!("\"Method not found\": {method}"))));
             }
             (None, Some(id)) if self.asked.is_some_and(|asked| *id == json!(asked)) => {
-                let answer = message.pointer("/result/outcome/optionId").and_then(Value::as_str);
-                self.decided(answer.unwrap_or(REJECT_ONCE), steps);
+                let result = &message["result"];
+                if matches!(steps.front(), Some(Step::Kept(step)) if matches!(**step, KeptStep::Question { .. }))
+                {
+                    self.replied(result["action"] == "accept", steps);
+                } else {
+                    let answer = result.pointer("/outcome/optionId").and_then(Value::as_str);
+                    self.decided(answer.unwrap_or(REJECT_ONCE), steps);
+                }
             }
             (_, _) => {}
         }
@@ -174,17 +182,26 @@ impl KeptAgent {
                 self.decided(ALLOW_ONCE, steps);
                 Some(lines)
             }
-            KeptStep::Ask { .. } if self.asked.is_some() => None,
+            KeptStep::Ask { .. } | KeptStep::Question { .. } if self.asked.is_some() => None,
             KeptStep::Ask { call, .. } => {
                 let options = [ALLOW_ONCE, ALLOW_ALWAYS, REJECT_ONCE];
                 let options: Vec<Value> =
                     options.iter().map(|id| json!({"optionId": id, "name": id, "kind": id})).collect();
                 let call = self.numbered(call);
-                let id = self.last_request;
-                (self.asked, self.last_request) = (Some(id), id + 1);
+                let id = self.next_request();
                 let request = json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission",
                     "params": {"sessionId": self.session, "toolCall": call, "options": options}});
                 Some(vec![self.update(&call), request])
+            }
+            KeptStep::Question { text, choices, .. } => {
+                let mut field = json!({"type": "string"});
+                if !choices.is_empty() {
+                    field["enum"] = json!(choices);
+                }
+                let form = json!({"type": "object", "properties": {"answer": field}, "required": ["answer"]});
+                let id = self.next_request();
+                Some(vec![json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create",
+                    "params": {"sessionId": self.session, "mode": "form", "message": text, "requestedSchema": form}})])
             }
             KeptStep::Steered if self.steers == 0 => None,
             KeptStep::Steered => {
@@ -207,6 +224,22 @@ impl KeptAgent {
                 Some(lines)
             }
         }
+    }
+
+    /// Opens a request, and returns its id.
+    fn next_request(&mut self) -> u64 {
+        let id = self.last_request;
+        (self.asked, self.last_request) = (Some(id), id + 1);
+        id
+    }
+
+    /// Puts the steps that follow an answer in the place of the question.
+    fn replied(&mut self, is_answered: bool, steps: &mut VecDeque<Step>) {
+        self.asked = None;
+        let Some(Step::Kept(step)) = steps.pop_front() else { return };
+        let KeptStep::Question { answered, dismissed, .. } = *step else { return };
+        let next = if is_answered { answered } else { dismissed };
+        next.into_iter().rev().for_each(|step| steps.push_front(step));
     }
 
     /// Puts the steps that follow a decision in the place of the request.

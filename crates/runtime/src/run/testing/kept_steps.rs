@@ -6,7 +6,7 @@ use super::Step;
 use super::kept::KeptStep;
 use super::parse::{ScriptError, ScriptPosition, found, plain};
 
-const STEPS: &str = "a step: an object with one of say, think, tool, ask, steered, result, fail, stdout, stdout_text, \
+const STEPS: &str = "a step: an object with one of say, think, tool, ask, question, steered, result, fail, stdout, stdout_text, \
                      stderr, wait_ms, hang, exit, signal";
 
 /// Reads the lists of steps.
@@ -68,6 +68,7 @@ impl KeptReader {
             "think" => self.speak("agent_thought_chunk", &[inner.text(value)?], out),
             "tool" => self.tool(&inner, value, out)?,
             "ask" => out.push(self.ask(place, &inner, value)?),
+            "question" => out.push(self.question(place, &inner, value)?),
             "steered" if *value == Value::Bool(true) => out.push(kept(KeptStep::Steered)),
             "steered" => return Err(inner.wrong("true", found(value))),
             "result" => out.push(result(&inner, value)?),
@@ -160,6 +161,39 @@ impl KeptReader {
         let allowed = follows("allowed", ended(&id, output, false))?;
         let denied = follows("denied", ended(&id, "the permission was denied", true))?;
         Ok(kept(KeptStep::Ask { name, call, allowed, denied }))
+    }
+}
+
+impl KeptReader {
+    /// Reads a question. The steps behind it follow either way.
+    fn question(
+        &mut self,
+        step: &ScriptPosition,
+        place: &ScriptPosition,
+        value: &Value,
+    ) -> Result<Step, ScriptError> {
+        let question = place.object(value)?;
+        place.only(question, &["text", "choices", "answered", "dismissed"])?;
+        let text = match question.get("text") {
+            Some(text) => place.field("text").text(text)?.to_owned(),
+            None => return Err(place.wrong("the question's `text`", found(value))),
+        };
+        let list = question.get("choices").map(|list| {
+            let field = place.field("choices");
+            let list = list.as_array().ok_or_else(|| field.wrong("a list of texts", found(list)))?;
+            list.iter().map(|choice| field.text(choice).map(str::to_owned)).collect()
+        });
+        let mut follows = |key: &str| match question.get(key) {
+            Some(list) => self.steps(&format!("`{key}` in {step}"), list),
+            None => Ok(Vec::new()),
+        };
+        let (answered, dismissed) = (follows("answered")?, follows("dismissed")?);
+        Ok(kept(KeptStep::Question {
+            text,
+            choices: list.transpose()?.unwrap_or_default(),
+            answered,
+            dismissed,
+        }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A script of a process that takes many prompts: approvals, steers, interrupts, and what the host reads of them.
 
 use bowline_protocol::kinds::{Outcome, ToolStatus};
-use bowline_protocol::{Code, Event, Kind, Receipt, SessionOrder};
+use bowline_protocol::{Code, Event, Kind, OrderRefused, Receipt, SessionOrder};
 
 use crate::run::testing::{Script, World, script, world};
 use crate::sessions::journal::Reader;
@@ -105,6 +105,34 @@ async fn one_process_takes_many_prompts_and_a_steer() {
     assert_eq!(read, ["Tidy up", "And the rest", "be brief", "More", "now"]);
 }
 
+/// Answers a question, and returns the text of the turn.
+async fn replied(answers: &[&str]) -> String {
+    let world = world();
+    let talk = r#"{"prompts": [[{"question": {"text": "Which?", "choices": ["red", "blue"],
+        "answered": [{"say": "Painted."}], "dismissed": [{"say": "Left as it is."}]}}, {"result": {}}]]}"#;
+    let session = open(&world, script(talk)).await;
+    let mut watch = session.watch_from(1).unwrap();
+    session.send("Paint it").await.unwrap();
+    let event = until(&mut watch, |kind| matches!(kind, Kind::QuestionAsked(_))).await;
+    let Kind::QuestionAsked(asked) = event.kind else { unreachable!("looked for") };
+    assert_eq!((asked.text.as_str(), asked.choices), ("Which?", vec!["red".to_owned(), "blue".to_owned()]));
+    let reply = |answers: &[&str]| SessionOrder::Reply {
+        question: Some(asked.id.clone()),
+        answers: answers.iter().map(|&it| it.to_owned()).collect(),
+    };
+    let wrong = session.control().order(reply(&["green"])).await;
+    assert!(matches!(wrong, Err(OrderRefused::Unsupported { .. })), "{wrong:?}");
+    assert_eq!(session.control().order(reply(answers)).await, Ok(Receipt::Done));
+    session.turn_over().await.unwrap();
+    session.stop().await.unwrap().text.unwrap()
+}
+
+#[tokio::test]
+async fn the_steps_follow_the_reply_to_a_question() {
+    assert_eq!(replied(&["blue"]).await, "Painted.");
+    assert_eq!(replied(&[]).await, "Left as it is.");
+}
+
 #[tokio::test]
 async fn an_interrupt_ends_the_turn_and_keeps_the_process() {
     let world = world();
@@ -178,8 +206,12 @@ fn a_wrong_script_names_the_place() {
     );
     check(
         r#"{"prompts": [[{"ask": {"name": "Bash", "denied": [{"sya": "a"}]}}, {"result": {}}]]}"#,
-        "step 1 of `denied` in step 1 of prompt 1: expected a step: an object with one of say, think, tool, ask, steered, \
+        "step 1 of `denied` in step 1 of prompt 1: expected a step: an object with one of say, think, tool, ask, question, steered, \
          result, fail, stdout, stdout_text, stderr, wait_ms, hang, exit, signal, found `{\"sya\":\"a\"}`",
+    );
+    check(
+        r#"{"prompts": [[{"question": {"text": "Which?", "choices": "red"}}, {"result": {}}]]}"#,
+        "`choices` in `question` in step 1 of prompt 1: expected a list of texts, found `\"red\"`",
     );
     check(
         r#"{"steps": [{"steered": true}]}"#,
