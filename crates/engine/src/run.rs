@@ -27,6 +27,7 @@ mod life;
 mod orders;
 mod output;
 mod questions;
+pub(crate) mod reasons;
 mod replan;
 mod request_ids;
 mod spend;
@@ -340,7 +341,7 @@ impl Run {
     fn prepare(&mut self, now: Now, step: &mut RunStep) {
         self.watch.begin(now.up);
         if self.plan.files {
-            self.change_state(SessionState::Preparing, None, now, step);
+            self.change_state(SessionState::Preparing, Some(reasons::READS_FILES.to_owned()), now, step);
             self.phase = RunPhase::Preparing { until: now.up.plus(PREPARATION) };
             step.actions.push(RunAction::Prepare);
         } else {
@@ -363,7 +364,8 @@ impl Run {
     }
 
     fn first_attempt(&mut self, now: Now, step: &mut RunStep) {
-        self.change_state(SessionState::Starting, None, now, step);
+        let reason = self.start_reason();
+        self.change_state(SessionState::Starting, Some(reason), now, step);
         // Keep them: a second plan may have the same ones.
         for notice in self.plan.notices.clone() {
             self.emit(Kind::Notice(notice), now, step);
@@ -420,7 +422,8 @@ impl Run {
             step.actions.push(RunAction::KillTree);
             return;
         }
-        self.change_state(SessionState::Running, None, now, step);
+        let reason = self.reason_of(SessionState::Running);
+        self.change_state(SessionState::Running, reason, now, step);
         self.decoder.open(&self.moment, &mut self.drafts);
         self.emit_decoded(now, step);
         self.take_client_output(now, step);
@@ -449,7 +452,7 @@ impl Run {
         now: Now,
         step: &mut RunStep,
     ) {
-        self.life.announce(state);
+        self.life.announce(state, reason.clone());
         self.emit(Kind::SessionStateChanged(SessionStateChanged { state, reason }), now, step);
     }
 

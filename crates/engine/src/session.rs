@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::kinds::{ControlMode, ControlModeChanged, EndReason, Outcome, SessionState};
+use bowline_protocol::kinds::{ControlMode, ControlModeChanged, EndReason, SessionState};
 use bowline_protocol::{
     AckGap, Failure, Kind, Millis, NativeSessionId, OrderRefused, PermissionMode, PromptId, QueuedPrompt,
     Receipt, SessionOrder,
@@ -36,6 +36,7 @@ use self::options::PermissionModes;
 use self::queue::PromptQueues;
 use self::snapshot::SessionView;
 use crate::budget::SpendSum;
+use crate::run::reasons;
 use crate::run::{Now, OrderId, Run, RunAction, RunCommand, RunEnd, RunInput, RunPlan, RunStep};
 
 /// A session of one or of many prompts.
@@ -97,6 +98,10 @@ struct LiveState {
     trouble: Option<Failure>,
     /// The number of the last prompt.
     last_prompt: u64,
+    /// Why there is no process, if there is none.
+    no_process: String,
+    /// How long the process was idle that is being ended for that.
+    was_idle_for: Option<Millis>,
 }
 
 /// Whether there is a process.
@@ -155,6 +160,8 @@ impl Session {
             last_end: None,
             trouble: None,
             last_prompt: 0,
+            no_process: reasons::NO_PROMPT.to_owned(),
+            was_idle_for: None,
         };
         Self { run: Run::new(plan), live: Some(Box::new(state)) }
     }
@@ -269,8 +276,7 @@ impl Session {
             for notice in run.plan().notices.clone() {
                 run.emit_for_session(Kind::Notice(notice), now, step);
             }
-            let state = self.state();
-            self.run.change_state(state, None, now, step);
+            self.rest(now, step);
         }
     }
 
@@ -344,8 +350,7 @@ impl Session {
         run.emit_for_session(Kind::ControlModeChanged(ControlModeChanged { mode }), now, step);
         run.set_human_led(mode == ControlMode::HumanLed, now, step);
         if matches!(live.stage, SessionStage::NoProcess) {
-            let state = self.state();
-            self.run.change_state(state, None, now, step);
+            self.rest(now, step);
         }
     }
 
@@ -358,7 +363,12 @@ impl Session {
                 run.handle(RunInput::Command(command), now, step);
                 // A process that has exited already announces no stop.
                 if run.announced() != SessionState::Stopping {
-                    run.change_state(SessionState::Stopping, None, now, step);
+                    run.change_state(
+                        SessionState::Stopping,
+                        Some(reasons::STOP_ORDERED.to_owned()),
+                        now,
+                        step,
+                    );
                 }
             }
             SessionStage::Planning(planned) => {
@@ -381,35 +391,14 @@ impl Session {
         live.trouble.get_or_insert_with(|| failure.clone());
         if matches!(live.stage, SessionStage::Living | SessionStage::Stopping) {
             live.stage = SessionStage::Stopping;
+            let why = failure.message.clone();
             run.handle(RunInput::Trouble(failure), now, step);
             if run.announced() != SessionState::Stopping {
-                run.change_state(SessionState::Stopping, None, now, step);
+                run.change_state(SessionState::Stopping, Some(why), now, step);
             }
         } else {
             self.stop(RunCommand::Kill, now, step);
         }
-    }
-
-    /// Emits the end of the stint, and ends the session for the caller.
-    fn finish(&mut self, reason: EndReason, now: Now, step: &mut RunStep) {
-        let (run, live) = self.parts();
-        live.stage = SessionStage::Over;
-        for (order, result) in live.acks.abandon() {
-            step.actions.push(RunAction::Answer(order, result));
-        }
-        let outcome = match (&live.trouble, live.view.last_turn()) {
-            (Some(_), _) => Outcome::Failed,
-            (None, Some(last)) => last.outcome,
-            (None, None) => Outcome::Completed,
-        };
-        let mut end = live.last_end.take().unwrap_or_else(|| RunEnd::without_process(outcome, reason));
-        end.outcome = outcome;
-        end.failure = live.trouble.take().or(end.failure);
-        end.reason = reason;
-        // The stint ended as it was asked to. How its turns ended is in their events.
-        let ended = if end.failure.is_some() { outcome } else { Outcome::Completed };
-        run.emit_session_ended(ended, end.exit, reason, now, step);
-        step.actions.push(RunAction::Done(Box::new(end)));
     }
 
     fn interrupt(&mut self, now: Now, step: &mut RunStep) -> Result<(), OrderRefused> {
@@ -423,8 +412,8 @@ impl Session {
                     live.queues.put_first(planned.prompt);
                 }
                 live.queues.return_all(run, now, step);
-                let state = self.state();
-                self.run.change_state(state, None, now, step);
+                reasons::NOT_PLANNED.clone_into(&mut live.no_process);
+                self.rest(now, step);
                 Ok(())
             }
             SessionStage::NoProcess | SessionStage::New => Err(OrderRefused::TurnOver),

@@ -295,6 +295,9 @@ pub struct SessionSnapshot {
     pub head: u64,
     /// The state.
     pub state: SessionState,
+    /// Why it is in this state, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The provider.
     pub provider: String,
     /// The agent's own id of the session.

@@ -164,6 +164,9 @@ fn snapshot(args: &SessionArg) -> Result<(Home, SessionSnapshot), CommandError> 
 /// Describes a session for people. Approvals are shown whole: a person decides by them.
 pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards) -> String {
     let mut text = format!("session   {}\nstate     {}\n", snapshot.session, word(snapshot.state));
+    if let Some(reason) = &snapshot.reason {
+        text += &format!("reason    {}\n", one_line(reason));
+    }
     let model = snapshot.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
     text += &format!("agent     {}{model}\n", snapshot.provider);
     let process = if snapshot.has_process { "running" } else { "none; the next prompt starts one" };

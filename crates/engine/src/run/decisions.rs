@@ -24,6 +24,7 @@ use bowline_providers::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, Se
 
 use super::child_starts::ChildStart;
 use super::host::HostWorkId;
+use super::reasons::wants;
 use super::values::{Approver, SyncId};
 use super::{Now, Run, RunAction, RunPhase, RunStep};
 use crate::approvals::{RealPlace, decide_by_mode, depends_on_links, is_offered, is_open_to_a_person};
@@ -158,6 +159,14 @@ impl Approvals {
     /// Returns whether a person is waited for.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Returns the requests that wait for a person: their ids, and what the agent wants.
+    pub(super) fn waiting_for(&self) -> impl Iterator<Item = (&ApprovalId, &'static str)> {
+        self.waiting.iter().map(|WaitingRequest { request, start, .. }| {
+            let wants = if start.is_some() { "to start a session" } else { wants(request.category) };
+            (&request.approval, wants)
+        })
     }
 
     /// Returns when the first request is denied because no decision came.

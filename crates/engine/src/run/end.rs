@@ -10,6 +10,7 @@ use bowline_providers::decode::{Cause, End};
 use bowline_providers::dialect::Shape;
 
 use super::ladder::StopCause;
+use super::reasons;
 use super::{
     DRAIN, DRAIN_AT_MOST, LifeReport, Now, PATIENCE, Run, RunAction, RunEnd, RunPhase, RunStep, Survivor,
     SweepResult,
@@ -249,7 +250,8 @@ impl Run {
         };
         // A live session goes on without this process.
         if !self.plan.lifetime.is_live() {
-            self.emit_session_ended(outcome, self.process.exit, reason, now, step);
+            let failure = self.state.failure.clone();
+            self.emit_session_ended(outcome, self.process.exit, reason, failure.as_ref(), now, step);
         }
         // From here on `handle` ignores every input, so `Done` is the last action.
         self.phase = RunPhase::Over;
@@ -286,12 +288,13 @@ impl Run {
         outcome: Outcome,
         exit: Option<Exit>,
         reason: EndReason,
+        failure: Option<&Failure>,
         now: Now,
         step: &mut RunStep,
     ) {
         let state =
             if outcome == Outcome::Completed { SessionState::Completed } else { SessionState::Failed };
-        self.change_state(state, None, now, step);
+        self.change_state(state, reasons::of_end(outcome, reason, failure), now, step);
         self.emit(Kind::SessionEnded(SessionEnded { exit, reason }), now, step);
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct LifeState {
     pub(super) human_led: bool,
     /// The state that was announced last.
     announced: Option<SessionState>,
+    /// Its reason.
+    reason: Option<String>,
     /// Steers that the agent has and has not read.
     unread: Vec<PromptId>,
     reports: Vec<LifeReport>,
@@ -87,8 +89,18 @@ impl LifeState {
     }
 
     /// Records the state that an event announces.
-    pub(super) fn announce(&mut self, state: SessionState) {
-        self.announced = Some(state);
+    pub(super) fn announce(&mut self, state: SessionState, reason: Option<String>) {
+        (self.announced, self.reason) = (Some(state), reason);
+    }
+
+    /// Returns the reason that the last event of the state gave.
+    pub(super) fn announced_reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Returns whether the client takes prompts.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready
     }
 
     pub(super) fn report(&mut self, report: LifeReport) {
@@ -126,8 +138,8 @@ impl Run {
         self.counted = None;
         self.ids = RequestIds::after(self.state.last_seq());
         self.approvals.next_life();
-        let LifeState { human_led, announced, .. } = std::mem::take(&mut self.life);
-        self.life = LifeState { human_led, announced, ..LifeState::default() };
+        let LifeState { human_led, announced, reason, .. } = std::mem::take(&mut self.life);
+        self.life = LifeState { human_led, announced, reason, ..LifeState::default() };
     }
 
     /// Ends the turn of a prompt whose process could not be planned, as failed.
@@ -402,7 +414,8 @@ impl Run {
             SessionState::Running
         };
         if self.life.announced != Some(state) {
-            self.change_state(state, None, now, step);
+            let reason = self.reason_of(state);
+            self.change_state(state, reason, now, step);
         }
     }
 }

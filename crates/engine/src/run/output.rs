@@ -177,7 +177,7 @@ impl Run {
                 }
                 Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
                 Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
-                Kind::QuestionAsked(asked) => self.life.questions.asked(&asked.id),
+                Kind::QuestionAsked(asked) => self.life.questions.asked(asked),
                 Kind::QuestionAnswered(answered) => self.life.questions.answered(&answered.id),
                 Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id, asked.enforced_by),
                 Kind::ApprovalDecided(decided) => {

@@ -1,7 +1,7 @@
 //! Questions of the agent: open until a person replies, the agent withdraws them, or their process ends. Each ends exactly once.
 
 use bowline_protocol::kinds::{QuestionAnswered, QuestionAsked};
-use bowline_protocol::{Kind, OrderRefused, QuestionId};
+use bowline_protocol::{Excerpt, Kind, OrderRefused, QuestionId};
 use bowline_providers::dialect::{QuestionReply, Sent};
 
 use super::values::Approver;
@@ -13,11 +13,16 @@ const WAITING_AT_MOST: usize = 64;
 /// How many questions without an answer are remembered.
 const UNANSWERED_AT_MOST: usize = 1024;
 
+/// How much of a question is shown as the reason of the state, in bytes.
+const LINE_AT_MOST: usize = 200;
+
 /// The questions of one process.
 #[derive(Debug, Default)]
 pub(super) struct OpenQuestions {
     /// Asked, and not answered.
     unanswered: Vec<QuestionId>,
+    /// The first line of the last questions, for the reason of the state.
+    texts: Vec<(QuestionId, String)>,
     /// Those of them that wait for a person.
     waiting: Vec<QuestionId>,
 }
@@ -34,16 +39,30 @@ impl OpenQuestions {
     }
 
     /// Handles the event of a question.
-    pub(super) fn asked(&mut self, question: &QuestionId) {
+    pub(super) fn asked(&mut self, asked: &QuestionAsked) {
         if self.unanswered.len() < UNANSWERED_AT_MOST {
-            self.unanswered.push(question.clone());
+            self.unanswered.push(asked.id.clone());
         }
+        if self.texts.len() < WAITING_AT_MOST {
+            let line = asked.text.trim().lines().next().unwrap_or_default();
+            self.texts.push((asked.id.clone(), Excerpt::with_limit(line, LINE_AT_MOST).text));
+        }
+    }
+
+    /// Returns what is asked.
+    pub(super) fn reason(&self) -> Option<String> {
+        let first = self.waiting.first()?;
+        let text = self.texts.iter().find(|(id, _)| id == first).map_or("the agent asks", |(_, text)| text);
+        let more = self.waiting.len() - 1;
+        let more = if more == 0 { String::new() } else { format!("; {more} more wait") };
+        Some(format!("question {first}: {text}{more}"))
     }
 
     /// Handles that a question is answered, or withdrawn by the agent.
     pub(super) fn answered(&mut self, question: &QuestionId) {
         self.unanswered.retain(|open| open != question);
         self.waiting.retain(|open| open != question);
+        self.texts.retain(|(open, _)| open != question);
     }
 }
 

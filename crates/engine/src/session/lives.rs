@@ -7,6 +7,7 @@ use bowline_providers::dialect::{Acknowledgement, HostPrompt, Sent};
 use super::acks::{AckedOrder, LateOrder, UnackedSteer};
 use super::queue::{AnswerNow, removed};
 use super::{LifeRequest, PlannedPrompt, Session, SessionStage};
+use crate::run::reasons;
 use crate::run::{LifeReport, Now, OrderId, RunAction, RunEnd, RunInput, RunPlan, RunStep};
 
 impl Session {
@@ -174,8 +175,9 @@ impl Session {
             let notice = Notice { level: Level::Warn, text, code };
             run.emit_for_session(Kind::Notice(notice), now, step);
         }
+        let reason = format!("prepares a process for prompt {}", prompt.id);
         live.stage = SessionStage::Planning(PlannedPrompt { prompt, order });
-        run.change_state(SessionState::Preparing, None, now, step);
+        run.change_state(SessionState::Preparing, Some(reason), now, step);
         step.actions.push(RunAction::Plan(Box::new(request)));
     }
 
@@ -218,6 +220,7 @@ impl Session {
             ended.killed.splice(0..0, before.killed);
         }
         let reason = ended.reason;
+        let no_process = reasons::no_process(&ended, live.was_idle_for.take());
         let is_stopping = matches!(live.stage, SessionStage::Stopping);
         live.last_end = Some(ended);
         if is_stopping {
@@ -226,8 +229,42 @@ impl Session {
             return self.finish(reason, now, step);
         }
         live.stage = SessionStage::NoProcess;
+        live.no_process = no_process;
+        self.rest(now, step);
+    }
+
+    /// Announces that there is no process.
+    pub(super) fn rest(&mut self, now: Now, step: &mut RunStep) {
         let state = self.state();
-        self.run.change_state(state, None, now, step);
+        let (run, live) = self.parts();
+        let reason = match live.control {
+            ControlMode::HumanLed => reasons::PERSON_LEADS,
+            ControlMode::AgentLed | ControlMode::Delegated => live.no_process.as_str(),
+        };
+        let reason = reason.to_owned();
+        run.change_state(state, Some(reason), now, step);
+    }
+
+    /// Emits the end of the stint, and ends the session for the caller.
+    pub(super) fn finish(&mut self, reason: EndReason, now: Now, step: &mut RunStep) {
+        let (run, live) = self.parts();
+        live.stage = SessionStage::Over;
+        for (order, result) in live.acks.abandon() {
+            step.actions.push(RunAction::Answer(order, result));
+        }
+        let outcome = match (&live.trouble, live.view.last_turn()) {
+            (Some(_), _) => Outcome::Failed,
+            (None, Some(last)) => last.outcome,
+            (None, None) => Outcome::Completed,
+        };
+        let mut end = live.last_end.take().unwrap_or_else(|| RunEnd::without_process(outcome, reason));
+        end.outcome = outcome;
+        end.failure = live.trouble.take().or(end.failure);
+        end.reason = reason;
+        // The stint ended as it was asked to. How its turns ended is in their events.
+        let ended = if end.failure.is_some() { outcome } else { Outcome::Completed };
+        run.emit_session_ended(ended, end.exit, reason, end.failure.as_ref(), now, step);
+        step.actions.push(RunAction::Done(Box::new(end)));
     }
 
     /// Returns when an idle process is ended.
@@ -250,8 +287,10 @@ impl Session {
         let text =
             "the agent was idle, so its process is ended; the next prompt resumes the session".to_owned();
         let notice = Notice { level: Level::Info, text, code: Some("idle".to_owned()) };
-        self.run.emit_for_session(Kind::Notice(notice), now, step);
-        self.run.close_idle(now, step);
+        let (run, live) = self.parts();
+        live.was_idle_for = live.idle;
+        run.emit_for_session(Kind::Notice(notice), now, step);
+        run.close_idle(now, step);
     }
 
     pub(super) fn compact(&mut self, order: OrderId, now: Now, step: &mut RunStep) -> AnswerNow {

@@ -92,6 +92,7 @@ impl Session {
             session: plan.session.clone(),
             head: self.run.last_seq(),
             state: self.state(),
+            reason: self.run.reason(),
             provider: plan.provider.clone(),
             native_session: live.view.native.clone(),
             model: self.run.model().map(str::to_owned),

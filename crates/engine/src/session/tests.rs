@@ -7,6 +7,7 @@ mod prompts;
 mod questions;
 mod random;
 mod starts;
+mod states;
 mod steers;
 
 use bowline_protocol::{Millis, SessionOrder, WhenBusy};

@@ -37,7 +37,7 @@ part! {
     pub struct SessionStateChanged {
         /// The state that it is in now.
         pub state: SessionState,
-        /// Why, where there is something to say.
+        /// Why, in words for people: the request that waits, the prompt that is prepared, how the process ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reason: Option<String>,
     }

@@ -134,6 +134,7 @@ fn snapshot(session: &SessionId) -> SessionSnapshot {
     SessionSnapshot {
         session: session.clone(),
         head: 7,
+        reason: None,
         state: SessionState::Idle,
         provider: "practice".to_owned(),
         native_session: None,
