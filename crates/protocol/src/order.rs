@@ -116,7 +116,7 @@ pub enum ApprovalVerdict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WhenBusy {
-    /// Hand it to the agent, which reads it as soon as it can. Refused if the agent cannot be steered.
+    /// Hand it to the agent, which reads it as soon as it can. Refused if the agent cannot be steered, and if no turn runs.
     Steer,
     /// Send it when the turn is over. While a person leads, it waits for the release.
     #[default]

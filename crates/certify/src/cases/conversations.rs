@@ -227,11 +227,12 @@ pub(super) async fn send_input(context: CaseContext) -> CaseVerdict {
     let read = read.count();
     session.hold(read == 1, || format!("the steer was reported as read {read} times"))?;
 
-    // Too late: nothing runs that it could join.
+    // Too late: nothing runs that it could join. As a prompt the text begins a turn.
     let late = session.orders().steer("[[text]] What is next?").await;
-    session.hold(matches!(late, Ok(Receipt::Started { .. })), || {
+    session.hold(matches!(late, Err(OrderRefused::TurnOver)), || {
         format!("the answer to a steer without a turn is {late:?}")
     })?;
+    session.send("[[text]] What is next?").await?;
     let next = session.rest().await?;
     session.hold(next.outcome == Outcome::Completed && next.turn > last.turn, || {
         format!("turn {} ended as {:?}", next.turn, next.outcome)

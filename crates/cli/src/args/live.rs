@@ -77,8 +77,8 @@ Examples:
 
 pub(crate) const CONTROL_EXAMPLES: &str = "Modes:
   agent-led  The queue is sent by itself, turn by turn. The default
-  human-led  The queue waits, and no time limit counts. `send --now`,
-             `send --steer` and prompts typed in `attach` are sent
+  human-led  The queue waits, and no time limit counts. `send --now`
+             and prompts typed in `attach` are sent
   delegated  A program directs the session, with the rules of agent-led
 
 The mode lasts until it is changed, also over a stop and a resume.
@@ -183,7 +183,7 @@ pub(crate) struct SendArgs {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// Send it into the running turn; exit with code 1 if the agent cannot be steered
+    /// Send it into the running turn; exit with code 1 if the agent cannot be steered or no turn runs
     #[arg(long, group = "busy")]
     pub(crate) steer: bool,
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bowline::journal::{Home, Reader, SessionMeta};
 use bowline::remote::{ConnectError, OrderError, OrderSender};
 use bowline::{AttachedSession, EventWatch};
+use bowline_protocol::kinds::ControlMode;
 use bowline_protocol::{
     Event, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, Timestamp, WhenBusy,
 };
@@ -297,7 +298,7 @@ impl Typist {
         }
     }
 
-    /// Sends a prompt: into the running turn if the agent can be steered, else behind it.
+    /// Sends a prompt: into the running turn if the agent can be steered, else behind it. Without a turn it begins one.
     async fn prompt(&self, text: String) -> TypedResult {
         let order = |when_busy| {
             let (text, attachments, from) = (text.clone(), Vec::new(), None);
@@ -305,8 +306,14 @@ impl Typist {
         };
         let steered = self.orders.order(order(WhenBusy::Steer)).await;
         let sent = match steered {
-            Err(OrderError::Refused(OrderRefused::NotSteerable { .. } | OrderRefused::TurnOver)) => {
+            Err(OrderError::Refused(OrderRefused::NotSteerable { .. })) => {
                 self.orders.order(order(WhenBusy::Queue)).await
+            }
+            Err(OrderError::Refused(OrderRefused::TurnOver)) => {
+                // The queue waits while a person leads, and the person who types is that one.
+                let snapshot = self.session.snapshot().await;
+                let is_led = snapshot.is_ok_and(|it| it.control == ControlMode::HumanLed);
+                self.orders.order(order(if is_led { WhenBusy::Now } else { WhenBusy::Queue })).await
             }
             other => other,
         };

@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use bowline::journal::Home;
+use bowline::remote::OrderError;
 use bowline::{Attachment, Receipt};
 use bowline_protocol::kinds::{ControlMode, PromptQueue};
-use bowline_protocol::{PromptId, SessionOrder, SessionSnapshot, WhenBusy};
+use bowline_protocol::{OrderRefused, PromptId, SessionOrder, SessionSnapshot, WhenBusy};
 use bowline_providers::ansi::harmless;
 
 use super::decide::cards;
@@ -37,10 +38,21 @@ pub(crate) fn send(args: &SendArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     let receipt = runtime.block_on(async {
         let (home, id) = find(&args.session.session)?;
         let session = connect_to_work(&home, &id).await?;
-        session.order(order).await.map_err(|error| refused(&error))
+        session.order(order).await.map_err(|error| not_sent(&error, &args.session.session))
     })?;
     runtime.shutdown_background();
     print(&args.session, &receipt, stdout)
+}
+
+/// Makes the error of a prompt that was not accepted.
+fn not_sent(error: &OrderError, session: &str) -> CommandError {
+    let is_late = matches!(error, OrderError::Refused(OrderRefused::TurnOver));
+    let command = refused(error);
+    if is_late {
+        command.hint(format!("without `--steer`, `bowline send {session}` begins a turn with it"))
+    } else {
+        command
+    }
 }
 
 /// Makes the attachment of an image. The runner reads it, and has another directory.

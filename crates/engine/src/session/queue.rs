@@ -228,7 +228,9 @@ impl Session {
         let is_led = live.control == ControlMode::HumanLed;
         match when_busy {
             // Also while a person leads, and before all prompts that wait.
-            WhenBusy::Now | WhenBusy::Steer if is_at_rest => self.begin_turn(order, prompt, from, now, step),
+            WhenBusy::Now if is_at_rest => self.begin_turn(order, prompt, from, now, step),
+            // A text such as "and skip the tests" makes no prompt. The caller has it, and can send it as one.
+            WhenBusy::Steer if is_at_rest => Err(OrderRefused::TurnOver),
             WhenBusy::Queue | WhenBusy::Refuse if is_at_rest && !is_led && live.queues.is_empty() => {
                 self.begin_turn(order, prompt, from, now, step)
             }
@@ -306,9 +308,13 @@ impl Session {
         step: &mut RunStep,
     ) -> AnswerNow {
         let (run, live) = self.parts();
-        if !matches!(live.stage, SessionStage::Living) || !run.has_open_turn() {
+        if !matches!(live.stage, SessionStage::Living) {
             let reason = "the agent is starting".to_owned();
             return Err(OrderRefused::NotSteerable { reason });
+        }
+        // The turn is over, and the next one has not begun: the files that it changed are read, or the process ends.
+        if !run.has_open_turn() {
+            return Err(OrderRefused::TurnOver);
         }
         let (turn, id) = (run.last_turn(), prompt.id.clone());
         match run.steer(&prompt, now, step) {

@@ -250,7 +250,8 @@ impl LiveSession {
         self.control.send_prompt(text, WhenBusy::Queue).await
     }
 
-    /// Sends a prompt into the running turn.
+    /// Sends a prompt into the running turn. Too late is [`OrderRefused::TurnOver`]: the text is in no queue, and [`Self::send`]
+    /// begins a turn with it.
     pub async fn steer(&self, text: impl Into<String>) -> Result<Receipt, OrderRefused> {
         self.control.send_prompt(text, WhenBusy::Steer).await
     }

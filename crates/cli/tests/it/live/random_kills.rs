@@ -161,14 +161,10 @@ fn send_all(live: &LiveWorld, session: &Session<'_>, sending: &Mutex<Option<u32>
         if send(&[], &text).is_some() {
             accepted.prompts.push(text);
         }
-        // Between two turns there is nothing to steer, and it is a prompt.
-        let text = format!("steer-{number}");
-        match send(&["--steer"], &text) {
-            Some(receipt) if receipt["receipt"] == "steered" => {
-                accepted.steers.push(receipt["prompt"].as_str().expect("an id").to_owned());
-            }
-            Some(_) => accepted.prompts.push(text),
-            None => {}
+        // Between two turns there is nothing to steer, and it is refused.
+        if let Some(receipt) = send(&["--steer"], &format!("steer-{number}")) {
+            assert_eq!(receipt["receipt"], "steered", "{receipt}");
+            accepted.steers.push(receipt["prompt"].as_str().expect("an id").to_owned());
         }
     }
     accepted

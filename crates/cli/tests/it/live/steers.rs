@@ -37,6 +37,24 @@ fn a_steer_without_an_acknowledgement_is_an_error_after_15_s_and_waits() {
 }
 
 #[test]
+fn a_steer_that_comes_too_late_is_refused_and_begins_no_turn() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one"], &["--name", "fix"]);
+    session.has_played(1);
+    let late = live.end(&["send", "fix", "--steer", "use tabs"]).exits(1);
+    late.tells(&[
+        "error: no turn is running",
+        "hint: without `--steer`, `bowline send fix` begins a turn with it",
+    ]);
+    let status = session.status();
+    assert_eq!((texts(&status, "queue").len(), texts(&status, "offered").len()), (0, 0));
+    assert_eq!(session.of("turn_started").len(), 1, "it is no prompt");
+    session.send(&["say two"], &[]);
+    session.has_played(2);
+    assert_eq!(session.stop().text(), "onetwo");
+}
+
+#[test]
 fn a_steer_that_died_with_the_agent_is_offered_and_not_sent_again() {
     let live = LiveWorld::new();
     let session = live.plays(&["ignore steer", "say one", "hang"], &[]);

@@ -73,6 +73,35 @@ fn a_steer_of_an_interrupted_turn_is_offered_when_its_time_is_over() {
 }
 
 #[test]
+fn a_steer_without_a_turn_is_refused_and_begins_none() {
+    let over = |world: &mut World, order: u64| {
+        let log = after(world, |world| {
+            world.order(order, prompt("and skip the tests", WhenBusy::Steer));
+        });
+        assert_eq!(log, format!("!answer({order}, refused: no turn is running)"));
+    };
+    // Before the first prompt, after a turn, while its files are read, and without a process.
+    let mut world = World::live(|plan, _| plan.prompt = None);
+    world.give(RunInput::Begin);
+    over(&mut world, 1);
+    let mut world = World::live(|plan, _| plan.files = true);
+    world.give(RunInput::Begin).give(RunInput::Prepared(Ok(())));
+    world.give(RunInput::Spawned { pid: 7, containment: "test" });
+    world.says(STEERABLE).says(SESSION).says(&done(3));
+    assert_eq!(world.run.state(), SessionState::Running, "{}", world.log());
+    over(&mut world, 1);
+    world.give(RunInput::Files(Vec::new()));
+    over(&mut world, 2);
+    world.killed(9).swept().give(RunInput::Files(Vec::new()));
+    over(&mut world, 3);
+    let snapshot = world.run.snapshot().expect("live");
+    assert_eq!((snapshot.queue.len(), snapshot.offered.len()), (0, 0), "the caller has the text");
+    // While a process is planned, the turn is to come.
+    world.order(4, prompt("go", WhenBusy::Queue)).order(5, prompt("steer", WhenBusy::Steer));
+    assert!(world.log().ends_with("!answer(5, refused: the agent cannot be steered: the agent is starting)"));
+}
+
+#[test]
 fn prompts_beside_a_steer_have_ids_of_their_own() {
     let mut world = steered();
     world.order(2, prompt("later", WhenBusy::Queue)).order(3, prompt("second steer", WhenBusy::Steer));
