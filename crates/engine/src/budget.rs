@@ -105,8 +105,10 @@ pub struct BudgetGuard {
     /// The sources of the open turn's usage: the agent's reports, our estimate.
     reported: bool,
     estimated: bool,
-    /// When the working time began.
-    began: Option<Millis>,
+    /// Since when the work goes on; none while it rests.
+    working_since: Option<Millis>,
+    /// The working time before that.
+    worked: Millis,
     /// The usage of the agents that share the request.
     others: Amounts,
     limit_reported: bool,
@@ -148,7 +150,8 @@ impl BudgetGuard {
             ended_estimated: false,
             reported: false,
             estimated: false,
-            began: None,
+            working_since: None,
+            worked: Millis(0),
             others: Amounts::default(),
             limit_reported: false,
             unchecked_reported: false,
@@ -167,30 +170,59 @@ impl BudgetGuard {
         }
     }
 
-    /// Starts the working time.
+    /// Starts the working time, or goes on with it.
     pub fn begins(&mut self, now: Millis) {
-        self.began.get_or_insert(now);
+        self.working_since.get_or_insert(now);
+    }
+
+    /// Stops the working time: no turn runs.
+    pub fn rests(&mut self, now: Millis) {
+        if let Some(since) = self.working_since.take() {
+            self.worked = self.worked.plus(Millis(now.0.saturating_sub(since.0)));
+        }
     }
 
     /// Leaves out a time in which the agent waited for a person.
-    pub fn skip(&mut self, waited: Millis) {
-        self.began = self.began.map(|began| began.plus(waited));
+    pub fn skip(&mut self, waited: Millis, now: Millis) {
+        // The wait may have begun while nothing ran.
+        self.working_since = self.working_since.map(|since| since.plus(waited).min(now));
+    }
+
+    /// Handles that another turn of the session begins: a limit that it reaches is a new finding.
+    pub fn next_turn(&mut self) {
+        self.limit_reported = false;
+    }
+
+    /// Returns why no further turn may begin, if a limit is reached.
+    pub fn used_up(&self, model: Option<&str>) -> Option<String> {
+        let sum = self.sum(None, model);
+        let counted = self.budget.limits.iter().find_map(|limit| over(limit, &sum, &self.others));
+        counted.or_else(|| self.time_left().filter(|left| left.0 == 0).map(|_| self.time_message()))
+    }
+
+    /// Returns the working time that is left, without the work since it went on.
+    fn time_left(&self) -> Option<Millis> {
+        let left = |limit: &BudgetLimit| {
+            let used = limit.before.time.unwrap_or(Millis(0)).plus(self.worked);
+            limit.amounts.time.map(|time| Millis(time.0.saturating_sub(used.0)))
+        };
+        self.budget.limits.iter().filter_map(left).min()
     }
 
     /// Returns when the time limit is reached.
     pub fn deadline(&self) -> Option<Millis> {
         // Once the limit is reported, its deadline is in the past and would fire again and again.
-        let began = self.began.filter(|_| !self.limit_reported)?;
-        let left = |limit: &BudgetLimit| {
-            let before = limit.before.time.unwrap_or(Millis(0));
-            limit.amounts.time.map(|time| Millis(time.0.saturating_sub(before.0)))
-        };
-        self.budget.limits.iter().filter_map(left).min().map(|left| began.plus(left))
+        let since = self.working_since.filter(|_| !self.limit_reported)?;
+        self.time_left().map(|left| since.plus(left))
     }
 
     /// Returns the message that the time limit is reached.
     pub fn time_is_over(&mut self) -> String {
         self.limit_reported = true;
+        self.time_message()
+    }
+
+    fn time_message(&self) -> String {
         let limit = self.budget.limits.iter().filter(|limit| limit.amounts.time.is_some());
         let limit = limit.min_by_key(|limit| limit.amounts.time);
         let (time, extent) = limit.map_or((Millis(0), BudgetScope::Request), |limit| {

@@ -214,6 +214,11 @@ pub enum OrderRefused {
         /// The reason.
         reason: String,
     },
+    /// A limit of the session's budget is reached, so no further turn begins. A prompt of the queue is offered.
+    OutOfBudget {
+        /// The limit, and the amount that was spent.
+        reason: String,
+    },
     /// The queue is full.
     QueueFull {
         /// The number of prompts in it.
@@ -274,6 +279,7 @@ impl fmt::Display for OrderRefused {
             Self::Unknown { what } => write!(f, "there is no {what}"),
             Self::Ambiguous { open } => write!(f, "several are open: {}", open.join(", ")),
             Self::Unsupported { reason } => write!(f, "not possible: {reason}"),
+            Self::OutOfBudget { reason } => f.write_str(reason),
             Self::QueueFull { limit } => write!(f, "the queue is full: it has {limit} prompts"),
             Self::Stopping => f.write_str("the session is being stopped, or is over"),
             Self::Denied { by, message: None } => write!(f, "denied by {by}"),

@@ -121,6 +121,8 @@ pub(crate) fn refused(error: &OrderError) -> CommandError {
             CommandError::new(fault, message)
                 .hint("the text of a prompt is kept; `bowline status` shows it as `queued` or as `unsent`")
         }
+        OrderError::Refused(OrderRefused::OutOfBudget { .. }) => CommandError::new(Fault::Unfit, message)
+            .hint("stop the session, and resume it with another limit: `bowline start --resume SESSION --max-tokens N`"),
         OrderError::Refused(OrderRefused::Unknown { .. } | OrderRefused::Ambiguous { .. }) => {
             CommandError::new(Fault::Usage, message)
                 .hint("`bowline status SESSION` lists what is open and queued")

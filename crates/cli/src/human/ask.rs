@@ -418,6 +418,7 @@ impl AskPanel {
             | OrderRefused::NotOffered
             | OrderRefused::Ambiguous { .. }
             | OrderRefused::Unsupported { .. }
+            | OrderRefused::OutOfBudget { .. }
             | OrderRefused::QueueFull { .. }
             | OrderRefused::Denied { .. }
             | OrderRefused::Forbidden { .. } => {

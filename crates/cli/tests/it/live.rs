@@ -5,6 +5,7 @@
 mod approvals;
 mod attached;
 mod attention;
+mod budgets;
 mod builds;
 mod control;
 mod crashes;

@@ -357,7 +357,7 @@ impl Run {
                 self.approvals.waiting_since = None;
                 let waited = Millis(now.up.0.saturating_sub(since.0));
                 self.watch.skip(waited, now.up);
-                self.guard.skip(waited);
+                self.guard.skip(waited, now.up);
             }
             (true, Some(_)) | (false, None) => {}
         }

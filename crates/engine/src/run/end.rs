@@ -274,6 +274,7 @@ impl Run {
             footprint: self.state.footprint,
         };
         if self.plan.lifetime.is_live() {
+            self.guard.rests(now.up);
             self.life.report(LifeReport::Over(Box::new(ended)));
         } else {
             step.actions.push(RunAction::Done(Box::new(ended)));

@@ -136,6 +136,7 @@ impl Run {
         (self.no_more, self.by_help) = (false, false);
         self.rule = crate::fallback::StreamRule::Result;
         self.counted = None;
+        self.guard.next_turn();
         self.ids = RequestIds::after(self.state.last_seq());
         self.approvals.next_life();
         let LifeState { human_led, announced, reason, .. } = std::mem::take(&mut self.life);
@@ -234,6 +235,7 @@ impl Run {
     pub(crate) fn next_prompt(&mut self, prompt: &HostPrompt, now: Now, step: &mut RunStep) {
         // The time limit is that of a turn.
         self.watch.next_turn(now.up);
+        self.guard.next_turn();
         self.plan.prompt = Some(prompt.text.clone());
         self.plan.prompt_id = prompt.id.clone();
         self.decoder.prompt(&prompt.text, &mut self.drafts);
@@ -391,10 +393,14 @@ impl Run {
             (true, None) => {
                 self.life.idle_since = Some(now.up);
                 self.watch.pause();
+                self.guard.rests(now.up);
             }
             (false, Some(_)) if self.has_lasting_turn() || self.hung_up => {
                 self.life.idle_since = None;
                 self.watch.resume(now.up);
+                if self.has_lasting_turn() {
+                    self.guard.begins(now.up);
+                }
             }
             (true, Some(_)) | (false, None | Some(_)) => {}
         }

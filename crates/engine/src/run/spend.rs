@@ -36,6 +36,11 @@ impl Run {
         self.guard.has_limit(extent)
     }
 
+    /// Returns why no further turn may begin: the budget of the session is used up.
+    pub(crate) fn out_of_budget_because(&self) -> Option<String> {
+        self.guard.used_up(self.state.model.as_deref())
+    }
+
     /// Checks whether the budget is used up.
     pub(super) fn check_budget(&mut self, now: Now, step: &mut RunStep) {
         match self.guard.check(self.decoder.spent(), self.state.model.as_deref()) {

@@ -140,6 +140,23 @@ impl Session {
         if live.control == ControlMode::HumanLed && !live.queues.is_interrupting() {
             return None;
         }
+        let rests = match live.stage {
+            SessionStage::NoProcess => true,
+            SessionStage::Living => run.can_prompt(),
+            SessionStage::New | SessionStage::Planning(_) | SessionStage::Stopping | SessionStage::Over => {
+                false
+            }
+        };
+        if rests
+            && !live.queues.is_empty()
+            && let Some(why) = run.out_of_budget_because()
+        {
+            let text = format!("{why}; the prompts that wait are not sent");
+            let code = Some("budget_exceeded".to_owned());
+            run.emit_for_session(Kind::Notice(Notice { level: Level::Warn, text, code }), now, step);
+            live.queues.return_all(run, now, step);
+            return None;
+        }
         match live.stage {
             SessionStage::NoProcess => {
                 let prompt = live.queues.next()?;
@@ -298,6 +315,9 @@ impl Session {
         if !matches!(live.stage, SessionStage::Living) {
             let reason = "the agent's process is not running; send a prompt first".to_owned();
             return Err(OrderRefused::Unsupported { reason });
+        }
+        if let Some(reason) = run.out_of_budget_because() {
+            return Err(OrderRefused::OutOfBudget { reason });
         }
         match run.compact(now, step) {
             Sent::Done => Ok(Some(Receipt::Done)),

@@ -226,6 +226,10 @@ impl Session {
             SessionStage::Planning(_) => false,
         };
         let is_led = live.control == ControlMode::HumanLed;
+        let begins_a_turn = !matches!(when_busy, WhenBusy::Steer);
+        if let Some(reason) = run.out_of_budget_because().filter(|_| begins_a_turn) {
+            return Err(OrderRefused::OutOfBudget { reason });
+        }
         match when_busy {
             // Also while a person leads, and before all prompts that wait.
             WhenBusy::Now if is_at_rest => self.begin_turn(order, prompt, from, now, step),
@@ -347,6 +351,9 @@ impl Session {
         let Some(place) = live.queues.offered.iter().position(|it| it.id == *prompt) else {
             return Err(OrderRefused::Unknown { what: format!("offered prompt `{prompt}`") });
         };
+        if let Some(reason) = run.out_of_budget_because() {
+            return Err(OrderRefused::OutOfBudget { reason });
+        }
         if live.queues.is_full() {
             return Err(OrderRefused::QueueFull { limit: WAITING_AT_MOST as u32 });
         }

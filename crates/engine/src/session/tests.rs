@@ -1,5 +1,6 @@
 //! Live sessions as tables: orders and output in, events and actions out.
 
+mod budgets;
 mod control;
 mod interrupts;
 mod options;
