@@ -40,15 +40,17 @@ struct SessionRow {
 }
 
 impl From<DamagedSession> for SessionRow {
-    fn from(DamagedSession { session, changed_at, problem, .. }: DamagedSession) -> Self {
+    fn from(damaged: DamagedSession) -> Self {
+        let is_newer = damaged.is_newer();
+        let DamagedSession { session, changed_at, problem, running, .. } = damaged;
         Self {
-            state: "damaged",
+            state: if is_newer { "newer_version" } else { "damaged" },
             session,
             provider: String::new(),
             key: None,
             label: None,
             since: changed_at,
-            running: false,
+            running,
             cwd: None,
             problem: Some(problem.to_string()),
         }
@@ -113,10 +115,11 @@ fn list(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
         Ui::new().status(&format!("only the newest {most} are listed; `--limit 0` lists all"));
     }
     let mut rows: Vec<SessionRow> = listed.into_iter().map(SessionRow::from).collect();
-    if args.all && args.key.is_none() {
+    if args.key.is_none() {
         // Skip damaged sessions that are older than the list.
         let oldest = rows.last().filter(|_| is_cut).map(|row| row.session.clone());
-        rows.extend(registry.damaged(oldest.as_ref())?.into_iter().map(SessionRow::from));
+        let damaged = registry.damaged(oldest.as_ref())?.into_iter();
+        rows.extend(damaged.filter(|it| args.all || it.running).map(SessionRow::from));
         // An id begins with its date and time, so this order is newest first.
         rows.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
     }
@@ -130,12 +133,12 @@ fn list(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
         let (now, zone) = (time::now(), jiff::tz::TimeZone::system());
         stdout.print_laid_out(&shown(&rows, now, &zone, stdout.layout()))?;
         for row in &rows {
-            if let Some(problem) = &row.problem {
-                Ui::new().status(&harmless(&format!(
-                    "{}: {problem}; remove it: `bowline sessions remove {0}`",
-                    row.session
-                )));
-            }
+            let Some(problem) = &row.problem else { continue };
+            let remedy = match row.state {
+                "damaged" => format!("remove it: `bowline sessions remove {}`", row.session),
+                _ => "use the newer version of bowline that wrote it".to_owned(),
+            };
+            Ui::new().status(&harmless(&format!("{}: {problem}; {remedy}", row.session)));
         }
         return Ok(());
     }
@@ -258,14 +261,38 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         return Err(CommandError::new(Fault::Unfit, message)
             .hint("the process that runs it hangs and has other sessions, or belongs to another user"));
     }
+    let newer: Vec<String> = match args.all {
+        true => left_to_newer(&registry)?.into_iter().map(|it| it.session.to_string()).collect(),
+        false => Vec::new(),
+    };
+    if !newer.is_empty() {
+        let message = format!("could not stop: {}", newer.join(", "));
+        return Err(CommandError::new(Fault::Unfit, message).hint(NEWER_RUNS));
+    }
     if args.all && killed.is_empty() {
         Ui::new().status("no session is running");
+    }
+    for left in left_to_newer(&registry)? {
+        if args.sessions.iter().any(|id| id == left.session.as_str()) {
+            let error = CommandError::new(Fault::Unfit, format!("could not stop `{}`", left.session));
+            return Err(error.caused_by(left.problem).hint(NEWER_RUNS));
+        }
     }
     match missing(args, &registry, &killed)? {
         Some(message) => Err(CommandError::new(Fault::Usage, message)
             .hint("`bowline sessions` lists running sessions, `bowline sessions --all` all of them")),
         None => Ok(()),
     }
+}
+
+/// The remedy of a session that this version cannot stop.
+const NEWER_RUNS: &str = "a newer version of bowline runs it: stop it with that version";
+
+/// Lists the sessions that runners of a newer version have open.
+fn left_to_newer(registry: &Registry) -> Result<Vec<DamagedSession>, CommandError> {
+    let mut newer = registry.damaged(None)?;
+    newer.retain(|it| it.is_newer() && it.running);
+    Ok(newer)
 }
 
 /// Returns the error about a requested session that is not running.

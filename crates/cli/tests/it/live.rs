@@ -13,6 +13,7 @@ mod decide;
 mod files;
 mod impostors;
 mod inside;
+mod newer;
 mod options;
 mod page;
 mod prompts;

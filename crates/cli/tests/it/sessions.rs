@@ -182,7 +182,7 @@ fn a_damaged_session_is_shown_and_can_be_removed() {
 
     assert!(listed(&world, &[]).is_empty());
     let all = listed(&world, &["--all"]);
-    assert_eq!(of(&all, "state"), ["completed", "damaged", "damaged", "damaged"], "{all:#?}");
+    assert_eq!(of(&all, "state"), ["completed", "newer_version", "damaged", "damaged"], "{all:#?}");
     assert_eq!(of(&all, "session")[1..], [spoiled[2].0, spoiled[1].0, spoiled[0].0]);
     assert!(all[1]["problem"].as_str().unwrap().contains("has format 99"), "{all:#?}");
     let shown = told(&world, &["sessions", "--all"]).exits(0);

@@ -17,6 +17,15 @@ pub struct DamagedSession {
     pub changed_at: Timestamp,
     /// The error.
     pub problem: JournalError,
+    /// Whether a runner has it open, which then is one of a newer version.
+    pub running: bool,
+}
+
+impl DamagedSession {
+    /// Returns whether a newer version of Bowline wrote it, so that nothing is wrong with it.
+    pub fn is_newer(&self) -> bool {
+        matches!(self.problem, JournalError::NewerFormat { .. })
+    }
 }
 
 impl Registry {
@@ -31,8 +40,8 @@ impl Registry {
             if since.is_some_and(|since| session.as_str() < since.as_str()) {
                 continue;
             }
-            if let Some(problem) = problem_of(&dir) {
-                damaged.push(DamagedSession { session, changed_at: changed_at(&dir), problem });
+            if let Some((problem, running)) = problem_of(&dir) {
+                damaged.push(DamagedSession { session, changed_at: changed_at(&dir), problem, running });
             }
         }
         damaged.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
@@ -68,15 +77,16 @@ fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> Journal
     JournalError::Io { doing, path: path.to_owned(), source }
 }
 
-/// Returns why a directory cannot be read as a session.
-fn problem_of(dir: &Path) -> Option<JournalError> {
+/// Returns why a directory cannot be read as a session, and whether it runs.
+fn problem_of(dir: &Path) -> Option<(JournalError, bool)> {
     let problem = SessionMeta::read(dir).err()?;
-    // A held lock means that it is being created. A directory without events was never a session.
+    // A held lock means that it is being created, if the description can be read by this version at all. A directory without events was never a session.
     let is_live = journal::is_live(dir).unwrap_or(false);
     let was_begun =
         |dir: &Path| std::fs::metadata(dir.join(journal::EVENTS_FILE)).is_ok_and(|it| it.len() > 0);
     let is_session = !matches!(problem, JournalError::NoSession { .. }) || was_begun(dir);
-    (is_session && !is_live).then_some(problem)
+    let is_newer = matches!(problem, JournalError::NewerFormat { .. });
+    (is_session && (!is_live || is_newer)).then_some((problem, is_live))
 }
 
 fn changed_at(dir: &Path) -> Timestamp {
