@@ -24,3 +24,5 @@ mod start;
 mod steers;
 mod terminals;
 mod waiting;
+
+pub(crate) use self::session::LiveWorld;

@@ -5,6 +5,7 @@ mod asks;
 mod better;
 mod budgets;
 mod certify;
+mod changed_input;
 mod classify;
 mod clock;
 mod clock_step;
