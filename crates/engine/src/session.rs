@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{ControlMode, ControlModeChanged, EndReason, SessionState};
 use bowline_protocol::{
-    AckGap, Failure, Kind, Millis, NativeSessionId, OrderRefused, PermissionMode, PromptId, QueuedPrompt,
-    Receipt, SessionOrder,
+    AckGap, Failure, Kind, Millis, OrderRefused, PermissionMode, PromptId, QueuedPrompt, Receipt,
+    SessionOrder,
 };
 use bowline_providers::dialect::HostPrompt;
 
@@ -37,7 +37,9 @@ use self::queue::PromptQueues;
 use self::snapshot::SessionView;
 use crate::budget::SpendSum;
 use crate::run::reasons;
-use crate::run::{Now, OrderId, Run, RunAction, RunCommand, RunEnd, RunInput, RunPlan, RunStep};
+use crate::run::{
+    Now, OrderId, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunPlan, RunStep,
+};
 
 /// A session of one or of many prompts.
 #[derive(Debug)]
@@ -55,8 +57,8 @@ pub struct LivePlan {
     pub offered: Vec<QueuedPrompt>,
     /// The side that leads.
     pub control: ControlMode,
-    /// The native session, if there is one already.
-    pub native: Option<NativeSessionId>,
+    /// The native session to go on with, or to fork. None begins one.
+    pub resume: Option<ResumeTarget>,
 }
 
 /// The request for the plan of a process.
@@ -64,8 +66,8 @@ pub struct LivePlan {
 pub struct LifeRequest {
     /// Its first prompt.
     pub prompt: HostPrompt,
-    /// The native session to resume. None if no process has reported one.
-    pub resume: Option<NativeSessionId>,
+    /// The native session to resume, or to fork as long as no process has reported the fork. None begins one.
+    pub resume: Option<ResumeTarget>,
     /// The options that were changed.
     pub options: SessionOptions,
 }
@@ -146,8 +148,8 @@ impl Session {
 
     /// Creates a live session. The plan is that of its first process, which starts at once if the plan has a prompt.
     pub fn live(plan: RunPlan, live: LivePlan) -> Self {
-        let LivePlan { idle, offered, control, native } = live;
-        let view = SessionView::new(native);
+        let LivePlan { idle, offered, control, resume } = live;
+        let view = SessionView::new(resume);
         let state = LiveState {
             stage: SessionStage::New,
             idle,

@@ -102,8 +102,8 @@ pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
 pub use run::live::{
-    AttachedSession, IDLE, LiveSession, SessionTask, StartChild, Successor, SuccessorSlot, attach, attach_in,
-    resume, session,
+    AttachedSession, IDLE, LiveSession, SessionFork, SessionTask, StartChild, Successor, SuccessorSlot,
+    attach, attach_in, resume, session,
 };
 pub use run::record::{Attempt, Record, RecordWarning};
 pub use run::task::{Task, task};

@@ -181,11 +181,8 @@ impl Session {
     /// Asks the host for the plan of a process for a prompt, which stays in the queue on file until then.
     pub(super) fn plan(&mut self, prompt: HostPrompt, order: Option<OrderId>, now: Now, step: &mut RunStep) {
         let (run, live) = self.parts();
-        let request = LifeRequest {
-            prompt: prompt.clone(),
-            resume: live.view.native().cloned(),
-            options: live.options.clone(),
-        };
+        let request =
+            LifeRequest { prompt: prompt.clone(), resume: live.view.resume(), options: live.options.clone() };
         if request.resume.is_none() && live.view.last_turn().is_some() {
             let text = "the agent never named its session, so a new conversation begins".to_owned();
             let code = Some("no_native_session".to_owned());

@@ -5,7 +5,7 @@ use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, SessionSnapshot};
 
 use super::Session;
 use crate::budget::BudgetScope;
-use crate::run::Numbering;
+use crate::run::{Numbering, ResumeTarget};
 
 /// How many options are kept. An agent that invents options must not fill the memory.
 const OPTIONS_AT_MOST: usize = 256;
@@ -14,6 +14,8 @@ const OPTIONS_AT_MOST: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct SessionView {
     native: Option<NativeSessionId>,
+    /// The session of which this one is a fork. It is another session, whatever the agent reports.
+    origin: Option<NativeSessionId>,
     last_turn: Option<LastTurn>,
     approvals: Vec<ApprovalAsked>,
     questions: Vec<QuestionAsked>,
@@ -21,8 +23,18 @@ pub(super) struct SessionView {
 }
 
 impl SessionView {
-    pub(super) fn new(native: Option<NativeSessionId>) -> Self {
-        Self { native, ..Self::default() }
+    pub(super) fn new(resume: Option<ResumeTarget>) -> Self {
+        match resume {
+            Some(ResumeTarget { id, fork: true }) => Self { origin: Some(id), ..Self::default() },
+            Some(ResumeTarget { id, fork: false }) => Self { native: Some(id), ..Self::default() },
+            None => Self::default(),
+        }
+    }
+
+    /// Returns the session with which the next process goes on.
+    pub(super) fn resume(&self) -> Option<ResumeTarget> {
+        let own = self.native.clone().map(|id| ResumeTarget { id, fork: false });
+        own.or_else(|| self.origin.clone().map(|id| ResumeTarget { id, fork: true }))
     }
 
     pub(super) fn native(&self) -> Option<&NativeSessionId> {
@@ -38,7 +50,9 @@ impl SessionView {
     pub(super) fn fold(&mut self, event: &Event) {
         match &event.kind {
             Kind::SessionStarted(started) => {
-                if let Some(native) = &started.native_session {
+                if let Some(native) = &started.native_session
+                    && self.origin.as_ref() != Some(native)
+                {
                     // The first one is the session. An agent that resumes another one is stopped.
                     self.native.get_or_insert_with(|| native.clone());
                 }

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod control;
+mod forks;
 mod interrupts;
 mod options;
 mod prompts;

@@ -21,7 +21,7 @@ use bowline_providers::invocation::Preview;
 use tokio::sync::oneshot;
 
 use attempt::attempt;
-pub(crate) use next_life::{NextLife, Planner};
+pub(crate) use next_life::{NextLife, Planner, template};
 use plan::PlanFacts;
 pub(crate) use replan::{Replanner, SecondPlan};
 pub(crate) use resumed::home as journal_home_of;

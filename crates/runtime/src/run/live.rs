@@ -4,6 +4,7 @@
 //! each ([`EventWatch`]); orders go through the cloneable [`Control`].
 
 mod children;
+mod fork;
 mod resumed;
 mod serve;
 mod successor;
@@ -33,6 +34,7 @@ use crate::sessions::control::{self, Control};
 use crate::sessions::journal::Home;
 use crate::system::surroundings::Surroundings;
 pub use children::StartChild;
+pub use fork::SessionFork;
 pub use resumed::resume;
 pub use serve::{AttachedSession, attach, attach_in};
 pub use successor::{Successor, SuccessorSlot};
@@ -167,6 +169,7 @@ impl SessionTask {
         let prices = task.settings.prices.clone();
         let task = task.captured();
         let variables = task.variables().clone();
+        let template = Box::new(launch::template(&task));
         let prepared = launch::prepare(
             task.watched_by(AlertFinder::of_session()),
             AttemptContext::default(),
@@ -189,6 +192,7 @@ impl SessionTask {
             cwd,
             prices,
             variables,
+            template,
             done,
             service: Mutex::default(),
             successor,
@@ -217,6 +221,8 @@ pub struct LiveSession {
     prices: Arc<[Row]>,
     /// The variables that the task captured: the directory of control sockets is in them.
     variables: Arc<Surroundings>,
+    /// Its task, for a fork.
+    template: Box<Task>,
     done: oneshot::Receiver<Result<Record, Error>>,
     /// Serves the control socket, if it is served.
     service: Mutex<Option<JoinHandle<()>>>,

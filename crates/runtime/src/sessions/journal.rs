@@ -43,7 +43,7 @@ pub use meta::{Abort, KeptServer, META_FORMAT, Program, ResumeOptions, Runner, S
 pub use pending_sync::PendingSync;
 pub use reader::Reader;
 pub use repair::{Repaired, repair};
-pub(crate) use repair::{native_session, repair_leaving};
+pub(crate) use repair::{current_meta, repair_leaving};
 pub use stint::JournalEnd;
 pub use writer::{Options, Writer};
 

@@ -1,6 +1,7 @@
 //! Live sessions through the library, with scripts in the place of agents: a process for each prompt.
 
 mod crews;
+mod forks;
 mod library;
 mod retries;
 

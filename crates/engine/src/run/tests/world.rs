@@ -10,7 +10,7 @@ use bowline_providers::manifest::run::{StopMethod, StopScope};
 use super::super::*;
 use crate::budget::Budget;
 use crate::fallback::StreamFallback;
-use crate::session::{LivePlan, Session};
+use crate::session::{LifeRequest, LivePlan, Session};
 
 pub(crate) const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
 pub(crate) const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","session_id":"s","usage":{"input_tokens":1,"output_tokens":1}}"#;
@@ -133,7 +133,7 @@ impl World {
                 RunAction::Write(_) => "!write".to_owned(),
                 RunAction::Answer(OrderId(order), result) => format!("!answer({order}, {})", answer(result)),
                 RunAction::Sync(SyncId(number)) => format!("!sync({number})"),
-                RunAction::Plan(request) => format!("!plan({})", request.prompt.text),
+                RunAction::Plan(request) => format!("!plan({}{})", request.prompt.text, forked(request)),
                 RunAction::Host(HostWorkId(number), work) => format!("!host({number}, {})", work_name(work)),
                 RunAction::Done(_) => "!done".to_owned(),
             });
@@ -219,6 +219,12 @@ impl World {
     pub(crate) fn ended(&self) -> RunEnd {
         self.ended.clone().unwrap_or_else(|| panic!("it is not over: {}", self.log()))
     }
+}
+
+/// Names the session that a process is to fork.
+fn forked(request: &LifeRequest) -> String {
+    let target = request.resume.as_ref().filter(|target| target.fork);
+    target.map(|target| format!(", fork of {}", target.id)).unwrap_or_default()
 }
 
 pub(crate) fn attempt(dialect: &str, shape: Shape) -> AttemptPlan {

@@ -36,7 +36,7 @@ impl ActiveRun {
             let changed = self.drive.engine.options().cloned().unwrap_or_default();
             let closed = journal.close_with(|meta| {
                 meta.state = if completed { SessionState::Completed } else { SessionState::Failed };
-                meta.native_session = native.or(meta.native_session.take());
+                meta.note_native(native);
                 meta.changed_options(&changed);
                 // The version that the program reports during the run is newer than the probed one.
                 meta.provider_version = version.or(meta.provider_version.take());

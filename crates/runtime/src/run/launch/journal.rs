@@ -1,7 +1,7 @@
 //! The journal of a run: where it lies, the content of `session.json` at the beginning, and which secrets it masks.
 
-use bowline_protocol::SessionId;
 use bowline_protocol::kinds::SessionState;
+use bowline_protocol::{Resume, SessionId};
 use bowline_providers::invocation::Invocation;
 
 use super::resumed;
@@ -77,6 +77,7 @@ fn renew(meta: &mut SessionMeta, new: SessionMeta) {
         dialect: old.dialect.or_else(|| new.dialect.clone()),
         cwd: old.cwd.or_else(|| new.cwd.clone()),
         native_session: old.native_session,
+        forked_from: old.forked_from,
         key: new.key.or(old.key),
         label: new.label.or(old.label),
         profile: new.profile.or(old.profile),
@@ -123,6 +124,9 @@ fn session_meta(task: &Task, context: &AttemptContext, spec: &RunSpec) -> Sessio
     meta.parent = context.parent.clone().or_else(|| task.parent.clone());
     meta.cwd.clone_from(&request.cwd);
     meta.resume = Some(Box::new(resumed::options_of(task)));
+    if let Some(Resume::Fork { native_session }) = &request.resume {
+        meta.forked_from = Some(native_session.clone());
+    }
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
     meta.container.clone_from(&request.docker);

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use bowline_engine::budget::Budget;
-use bowline_engine::{LifeRequest, Lifetime, LivePlan, Numbering, RunPlan, SessionOptions};
+use bowline_engine::{LifeRequest, Lifetime, LivePlan, Numbering, ResumeTarget, RunPlan, SessionOptions};
 use bowline_protocol::{Millis, Resume, ResumeSupport, SessionId};
 
 use super::plan::{self, PlanFacts};
@@ -68,7 +68,12 @@ impl Planner {
         set_options(&mut task, options);
         task.request.prompt = prompt.text;
         task.request.attachments = prompt.attachments;
-        task.request.resume = resume.map(|native_session| Resume::Id { native_session });
+        task.request.resume =
+            resume.map(
+                |ResumeTarget { id: native_session, fork }| {
+                    if fork { Resume::Fork { native_session } } else { Resume::Id { native_session } }
+                },
+            );
         task.continues = Some(self.session.clone());
         let (context, side_files) = (self.context.clone(), self.side_files.clone());
         let id = prompt.id;
@@ -104,12 +109,12 @@ pub(super) fn live_plan(live: LiveOptions, plan: &RunPlan, end: Option<&JournalE
         idle: live.idle.filter(|_| resumes),
         offered: end.map(|end| end.offered.clone()).unwrap_or_default(),
         control: end.map(|end| end.control).unwrap_or_default(),
-        native: plan.resume.as_ref().filter(|target| !target.fork).map(|target| target.id.clone()),
+        resume: plan.resume.clone(),
     }
 }
 
 /// Returns the task of a live session without its first prompt and what only the first process needs.
-fn template(task: &Task) -> Task {
+pub(crate) fn template(task: &Task) -> Task {
     let mut task = task.clone();
     task.request.prompt.clear();
     task.request.attachments.clear();

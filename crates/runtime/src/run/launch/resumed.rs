@@ -7,7 +7,7 @@ use bowline_protocol::{PermissionMode, Resume, SessionId};
 
 use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{JournalChoice, Task};
-use crate::sessions::journal::{self, Home, JournalError, KeptServer, ResumeOptions, SessionMeta};
+use crate::sessions::journal::{self, Home, JournalError, KeptServer, ResumeOptions};
 use crate::sessions::registry;
 
 /// Cleans up after a killed runner of the session that a task resumes, before another runner takes it.
@@ -36,23 +36,20 @@ pub(super) fn translate(task: &mut Task, provider: &str) -> Result<(), Error> {
         Error::NotResumable { session: session.clone(), gap, source: Some(Box::new(error)) }
     };
     let dir = home(task)?.session_dir(&session)?;
-    let meta = SessionMeta::read(&dir).map_err(unread)?;
+    let meta = journal::current_meta(&dir).map_err(unread)?;
     if meta.provider != provider {
         return Err(gap(ResumeGap::OtherProvider { provider: meta.provider }));
     }
-    let native = match meta.native_session.clone() {
-        Some(native) => Some(native),
-        None => journal::native_session(&dir).map_err(unread)?,
-    };
     if let Some(options) = &meta.resume {
         take_over(task, options).map_err(gap)?;
     }
-    let Some(native) = native else {
+    let Some(native) = meta.native_session else {
         // A live session may have prompts that wait, also if its runner was killed before the agent opened a session of its own.
         if task.live.is_none() || matches!(task.request.resume, Some(Resume::Fork { .. })) {
             return Err(gap(ResumeGap::NoNativeSession));
         }
-        task.request.resume = None;
+        // A fork that the agent has not made yet.
+        task.request.resume = meta.forked_from.map(|native_session| Resume::Fork { native_session });
         task.continues = Some(session);
         return Ok(());
     };

@@ -1,10 +1,12 @@
 //! A session that is resumed by its name, whatever its provider is.
 
+use bowline_protocol::SessionId;
+
 use crate::run::error::{Error, ResumeGap};
 use crate::run::launch::journal_home_of;
 use crate::run::live::SessionTask;
 use crate::run::task::{Task, task};
-use crate::sessions::journal::SessionMeta;
+use crate::sessions::journal::{Home, SessionMeta};
 use crate::sessions::resolve::resolve_in;
 
 /// Resumes a live session by its id or a unique part of it, its name or key, or `@last`. The provider, the working directory and the
@@ -41,15 +43,21 @@ pub fn resume(name: impl Into<String>) -> SessionTask {
 
 /// Finds the session that a name means, and has the task resume it with its own provider and in its own directory.
 pub(super) fn named(task: Task, name: &str) -> Result<Task, Error> {
-    let mut task = task.captured();
+    let task = task.captured();
     let home = journal_home_of(&task)?;
     let session = resolve_in(&home, name)?;
-    let dir = home.session_dir(&session)?;
+    let mut task = with_its_own(task, &home, &session)?;
+    task.needs_history = true;
+    Ok(task.resume(session.as_str()))
+}
+
+/// Takes the provider and the working directory of a session, where the task names no others.
+pub(super) fn with_its_own(mut task: Task, home: &Home, session: &SessionId) -> Result<Task, Error> {
     let unread = |error| {
         let (session, gap) = (session.clone(), ResumeGap::Unreadable);
         Error::NotResumable { session, gap, source: Some(Box::new(error)) }
     };
-    let meta = SessionMeta::read(&dir).map_err(unread)?;
+    let meta = SessionMeta::read(&home.session_dir(session)?).map_err(unread)?;
     if task.request.provider.is_none() {
         task.request.provider = Some(meta.provider);
     }
@@ -57,6 +65,5 @@ pub(super) fn named(task: Task, name: &str) -> Result<Task, Error> {
         // Agents keep their sessions by the directory.
         task.request.cwd = meta.cwd;
     }
-    task.needs_history = true;
-    Ok(task.resume(session.as_str()))
+    Ok(task)
 }

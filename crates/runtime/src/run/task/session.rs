@@ -37,6 +37,30 @@ impl Task {
         self
     }
 
+    /// Forks an earlier session of the agent: the run begins with a copy of its conversation, in a session of its own. The earlier
+    /// one is left as it is. If the agent goes on with that one instead, the turn fails.
+    ///
+    /// The id is the agent's own, or that of a Bowline session in the same data home, whose options count as for a resume.
+    /// [`Error::Refused`](crate::Error::Refused) reports a provider or format that cannot fork, and nothing is started.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # let world = bowline::testing::world();
+    /// # let says = |id: &str| bowline::testing::script(&format!(
+    /// #     r#"{{"session": "{id}", "steps": [{{"say": "a"}}, {{"result": {{}}}}]}}"#));
+    /// # world.provider("claude", says("n-1"));
+    /// let first = world.task("Read the parser").provider("claude").run().await?;
+    /// # world.provider("claude", says("n-2"));
+    /// let second = world.task("Try another way").provider("claude").fork(first.session.as_str()).run().await?;
+    /// assert_ne!(second.session, first.session);
+    /// assert_ne!(second.native_session, first.native_session);
+    /// # Ok::<(), bowline::Error>(()) }).unwrap();
+    /// ```
+    pub fn fork(mut self, id: impl Into<NativeSessionId>) -> Self {
+        self.request.resume = Some(Resume::Fork { native_session: id.into() });
+        self
+    }
+
     /// Sets the Bowline session that this one continues. If its program has been replaced since, a notice names both versions.
     pub fn parent(mut self, session: SessionId) -> Self {
         self.parent = Some(session);

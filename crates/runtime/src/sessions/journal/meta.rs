@@ -58,6 +58,9 @@ pub struct SessionMeta {
     /// The name by which the agent's own store knows the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_session: Option<NativeSessionId>,
+    /// The agent's id of the session that this one forks. Until the agent has reported an id for the fork, a resume forks it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<NativeSessionId>,
     /// The caller's key: sessions of one key are found and ended together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -110,6 +113,7 @@ impl SessionMeta {
             capabilities: None,
             cwd: None,
             native_session: None,
+            forked_from: None,
             key: None,
             profile: None,
             label: None,
@@ -123,6 +127,12 @@ impl SessionMeta {
             container: None,
             abort: None,
         }
+    }
+
+    /// Notes the agent's id of the session, if it reported one. The id of the session that it was to fork is that of another session.
+    pub(crate) fn note_native(&mut self, reported: Option<NativeSessionId>) {
+        let own = reported.filter(|native| self.forked_from.as_ref() != Some(native));
+        self.native_session = own.or(self.native_session.take());
     }
 
     /// Takes over the options that were changed while the session lived, for a later resume.

@@ -177,9 +177,14 @@ pub(super) fn repair_locked(
     })
 }
 
-/// Reads the agent's own id of a session from its events: a killed runner did not write it to `session.json`.
-pub(crate) fn native_session(dir: &Path) -> Result<Option<NativeSessionId>, JournalError> {
-    Ok(JournalSummary::read(dir)?.native)
+/// Reads the description of a session, with what its events have and `session.json` does not have yet: a runner writes the agent's
+/// own id and the changed options at its end, and a killed one never.
+pub(crate) fn current_meta(dir: &Path) -> Result<SessionMeta, JournalError> {
+    let mut meta = SessionMeta::read(dir)?;
+    if meta.native_session.is_none() || !meta::is_final(meta.state) {
+        JournalSummary::read(dir)?.unwritten().write(&mut meta);
+    }
+    Ok(meta)
 }
 
 /// The facts about a session that its events have, and `session.json` does not have yet.
@@ -194,7 +199,7 @@ impl UnwrittenMeta {
     fn write(self, meta: &mut SessionMeta) {
         meta.state = self.state;
         meta.changed_options(&self.changed);
-        meta.native_session = self.native.or(meta.native_session.take());
+        meta.note_native(self.native);
         meta.provider_version = self.version.or(meta.provider_version.take());
     }
 }
