@@ -8,13 +8,16 @@
 use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{FieldValue, Millis, PermissionMode, Request, RequestField, Resume};
+use bowline_protocol::{
+    Capabilities, FieldValue, Millis, PermissionMode, Request, RequestField, Resume, ResumeSupport,
+};
 use serde::{Deserialize, Serialize};
 
 use super::build::unrestricted;
 use super::environment::{self, BASE, NESTING};
 use super::{
-    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, Refusal, StdinPlan, StdioKind, Unrestricted, Wish,
+    Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, PromptTime, Refusal, StdinPlan, StdioKind, Unrestricted,
+    Wish,
 };
 use crate::dialect::Shape;
 use crate::dialects;
@@ -92,11 +95,30 @@ impl ExternalCli {
         self.executable.as_deref().unwrap_or(model)
     }
 
+    /// Returns the capabilities that follow from the description. Behaviour of the program alone, such as approvals, is unknown.
+    pub fn capabilities(&self) -> Capabilities {
+        let has = |flag: &Option<String>| flag.as_deref() != Some("");
+        let resumes =
+            if self.resume_flag.is_some() { has(&self.resume_flag) } else { has(&self.session_flag) };
+        let is_chosen =
+            |mode: &PermissionMode| *mode == PermissionMode::Yolo || self.permission_args.contains_key(mode);
+        Capabilities {
+            supports_non_interactive: true,
+            streams_text: self.output_format != Some(OutputFormat::Text),
+            resume: if resumes { ResumeSupport::ById } else { ResumeSupport::None },
+            images: true,
+            chooses_model: has(&self.model_flag),
+            chooses_effort: has(&self.thinking_flag),
+            permission_modes: PermissionMode::ALL.into_iter().filter(is_chosen).collect(),
+            ..Capabilities::default()
+        }
+    }
+
     /// Puts a request to the program of a model. The native arguments of the wish are those of this call.
     pub fn build(&self, model: &str, request: &Request, wish: &Wish) -> Result<Invocation, Refusal> {
         let restricted = self.refuse(model, request, wish)?;
         let prompt = &request.prompt;
-        if prompt.trim().is_empty() {
+        if prompt.trim().is_empty() && wish.prompt == PromptTime::Now {
             return Err(Refusal::invalid(model, RequestField::Prompt, "the prompt is empty"));
         }
         if prompt.len() > LONGEST_ARGUMENT || prompt.contains('\0') {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::run::{Flag, HostFiles, Permission, Permissions, RunFlag, Stop};
-use super::{Manifest, ManifestError, PromptStyle};
+use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::conversation::protocol_client;
 use crate::dialect::Shape;
 
@@ -106,7 +106,8 @@ impl Manifest {
                 capabilities.approvals = Approvals::Rules;
             }
         }
-        match manifest.formats.get(format).map(|format| format.shape) {
+        let is_text = |format: &Format| format.dialect == "text" || format.shape == Shape::Text;
+        match manifest.formats.get(format).map(|it| if is_text(it) { Shape::Text } else { it.shape }) {
             Some(Shape::Document) => capabilities.streams_text = false,
             Some(Shape::Text) => {
                 (capabilities.reports_thinking, capabilities.reports_tools) = (false, false);

@@ -170,9 +170,10 @@ impl SessionTask {
         let task = task.captured();
         let variables = task.variables().clone();
         let template = Box::new(launch::template(&task));
+        let context = AttemptContext::of_named(&task)?;
         let prepared = launch::prepare(
             task.watched_by(AlertFinder::of_session()),
-            AttemptContext::default(),
+            context,
             control.clone(),
             inbox,
             Watcher::No,

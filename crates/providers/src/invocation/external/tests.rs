@@ -213,3 +213,30 @@ fn an_argument_of_the_call_does_not_contradict_the_line() {
         assert_eq!(refusal.field, RequestField::AgentArgs, "{refusal}");
     }
 }
+
+#[test]
+fn the_capabilities_follow_from_the_description() {
+    let of = |text: &str| read(text).expect("a configuration")["m"].capabilities();
+    let usual = of(r#"{"m": {}}"#);
+    assert!(usual.streams_text && usual.chooses_model && usual.chooses_effort && !usual.reports_tools);
+    assert_eq!(
+        (usual.resume, &usual.permission_modes[..]),
+        (ResumeSupport::ById, &[PermissionMode::Yolo][..])
+    );
+    let other = of(r#"{"m": {"outputFormat": "text", "modelFlag": "", "thinkingFlag": "", "sessionFlag": "",
+        "permissionArgs": {"ask": []}}}"#);
+    assert!(!other.streams_text && !other.chooses_model && !other.chooses_effort);
+    let modes = [PermissionMode::Ask, PermissionMode::Yolo];
+    assert_eq!((other.resume, &other.permission_modes[..]), (ResumeSupport::None, &modes[..]));
+    assert_eq!(of(r#"{"m": {"sessionFlag": "", "resumeFlag": "--go-on"}}"#).resume, ResumeSupport::ById);
+}
+
+#[test]
+fn a_session_without_a_prompt_is_planned() {
+    let program = &read(CONFIG).expect("a configuration")["codex-cli"];
+    let empty = Request { prompt: String::new(), permission: PermissionMode::Yolo, ..request() };
+    let wish = Wish { prompt: PromptTime::Later, ..Wish::default() };
+    assert!(program.build("codex-cli", &empty, &wish).is_ok());
+    let refusal = program.build("codex-cli", &empty, &Wish::default()).expect_err("a run needs a prompt");
+    assert_eq!(refusal.field, RequestField::Prompt);
+}

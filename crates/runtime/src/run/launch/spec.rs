@@ -77,7 +77,10 @@ impl RunSpec {
     /// Returns the capabilities of the program in the form of the first attempt.
     pub(super) fn capabilities(&self) -> Option<Capabilities> {
         let format = &self.invocations[0].format;
-        self.driver.manifest().map(|manifest| self.known.capabilities(manifest, format))
+        Some(match &self.driver {
+            Driver::Manifest(manifest) => self.known.capabilities(manifest, format),
+            Driver::External(external) => external.1.capabilities(),
+        })
     }
 
     /// Returns whether a program that rejects its options may be started by a second plan. That plan starts the program on the

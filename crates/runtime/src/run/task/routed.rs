@@ -12,6 +12,7 @@ use bowline_providers::prices::Row;
 
 use super::{AUTO, Beside, Task, millis};
 use crate::agents::roster::Roster;
+use crate::run::error::Error;
 use crate::run::settings::RunSettings;
 use crate::run::trust::ProjectTrust;
 use crate::sessions::budget::{Pot, Share};
@@ -68,6 +69,19 @@ pub(crate) struct AttemptContext {
     pub(crate) prices: Vec<Row>,
     /// An external CLI in pi's form, and the model name that selects it.
     pub(crate) external: Option<(String, ExternalCli)>,
+}
+
+impl AttemptContext {
+    /// Returns the context of a task for the provider that it names, without a router: the name may be that of an external CLI.
+    pub(crate) fn of_named(task: &Task) -> Result<Self, Error> {
+        let RunSettings { external, roster, .. } = &*task.settings;
+        let name =
+            task.request.provider.as_deref().filter(|name| task.manifest.is_none() && external.has(name));
+        // A manifest comes first, as with the router.
+        let Some(name) = name.filter(|name| roster.find(name).is_err()) else { return Ok(Self::default()) };
+        let described = external.get(name).map_err(|error| Error::from(error.clone()))?.cloned();
+        Ok(Self { external: described.map(|cli| (name.to_owned(), cli)), ..Self::default() })
+    }
 }
 
 /// The end of an attempt whose session the next attempt continues.
