@@ -50,6 +50,7 @@
 //! - [`attention`]: calls a person when an agent needs one
 //! - [`service`]: one interface for hosts that serve chats
 //! - [`journal`]: reads recorded sessions
+//! - [`adapter`]: every provider as one trait: detect, capabilities, start, send input, stop, events
 //! - [`roster`]: providers by name; [`detect`]: installed agents and their options; [`auth`]: logins; [`mod@models`] and
 //!   [`mod@limits`]: models and limits of the account; [`doctor`]: all of these at once
 //! - [`manifest`]: the description of a provider; [`prices`]: the costs of models
@@ -57,6 +58,7 @@
 //!
 //! `tracing` events contain ids and counts, never text of the conversation.
 
+pub mod adapter;
 mod agents;
 pub mod blocking;
 pub mod chat;

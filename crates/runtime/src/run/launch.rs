@@ -48,7 +48,7 @@ use crate::system::clock;
 use crate::system::container::Inside;
 use crate::system::host;
 use crate::system::host::Cleanup;
-pub(crate) use driver::{Driver, completed, wish};
+pub(crate) use driver::{Driver, completed, named_manifest, wish};
 
 /// Starts a task and returns the turn.
 pub(crate) async fn start(task: Task) -> Result<Turn, Error> {

@@ -13,7 +13,7 @@ use crate::support::{Stage, plain};
 const PAGE: &str = include_str!("../../../../docs/library.md");
 
 /// The programs of the page.
-const PROGRAMS: [&str; 6] = ["chat", "review", "web", "watchers", "session", "testing"];
+const PROGRAMS: [&str; 7] = ["chat", "review", "web", "watchers", "session", "adapter", "testing"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         plain("guide_web_goes_on_after_the_last_event_id", web),
         plain("guide_watchers_see_every_event", watchers),
         plain("guide_session_takes_many_prompts", session),
+        plain("guide_adapter_asks_every_provider", adapter),
         plain("guide_testing_starts_nothing", testing),
     ]
 }
@@ -154,6 +155,22 @@ fn session() {
     assert_eq!((text, ended), ("got speaker", "turn 1: Completed"));
     assert_eq!((resumed, again), ("got speaker --resume n-1", "turn 2: Completed"));
     assert!(hint.starts_with("resume it: bowline start --resume s-"), "{hint}");
+}
+
+fn adapter() {
+    let body = r#"
+        case "$*" in *--version*) echo "2.9.9"; exit;; esac
+        cat >/dev/null; init; say m1 "got $*"; result done"#;
+    let stage = stage(&["one", "two"], body);
+    let (code, stdout, stderr) = output(program("adapter", &stage).args(["one", "two", "Name it"]));
+    let expected =
+        |name| format!("{name}: version 2.9.9, takes input during a turn: false\ngot {name}\nCompleted\n");
+    assert_eq!((code, stdout), (Some(0), expected("one") + &expected("two")), "{stderr}");
+    // The program is gone.
+    std::fs::remove_file(stage.agent()).unwrap();
+    let (code, stdout, stderr) = output(program("adapter", &stage).args(["one", "Name it"]));
+    let missing = format!("one: `{}` is not usable\n", stage.agent().display());
+    assert_eq!((code, stdout), (Some(0), missing), "{stderr}");
 }
 
 fn testing() {

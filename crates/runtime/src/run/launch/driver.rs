@@ -27,7 +27,7 @@ impl Driver {
     pub(super) fn of(task: &Task, context: &AttemptContext) -> Result<Self, Error> {
         match &context.external {
             Some(external) => Ok(Self::External(Box::new(external.clone()))),
-            None => manifest(task).map(Self::Manifest),
+            None => named_manifest(task).map(Self::Manifest),
         }
     }
 
@@ -90,7 +90,8 @@ impl Driver {
     }
 }
 
-fn manifest(task: &Task) -> Result<&'static Manifest, Error> {
+/// Returns the manifest of the provider that a task names.
+pub(crate) fn named_manifest(task: &Task) -> Result<&'static Manifest, Error> {
     if let Some(manifest) = task.manifest {
         return Ok(manifest);
     }
