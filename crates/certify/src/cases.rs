@@ -121,6 +121,12 @@ fn resumes(manifest: &Manifest) -> CaseClaim {
     live(manifest, |has| has.resume == ResumeSupport::ById, "its live sessions cannot be resumed")
 }
 
+/// Claims that a live session can be forked.
+fn forks(manifest: &Manifest) -> CaseClaim {
+    let format = manifest.live_format().unwrap_or(&manifest.default_format);
+    option(&manifest.in_format(format), RunFlag::Fork)
+}
+
 /// Claims that a steer can meet an open approval.
 fn steers_while_asking(manifest: &Manifest) -> CaseClaim {
     match live(manifest, |has| has.steers, "it cannot be steered while it works") {
@@ -330,6 +336,12 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         "an interrupt denies an open approval, and the session goes on",
         asks,
         CaseBody::Runs(|context| Box::pin(deciding::interrupted(context))),
+    )),
+    thrice(case(
+        "fork",
+        "a fork of a live session begins with its conversation, and leaves it as it is",
+        forks,
+        CaseBody::Runs(|context| Box::pin(conversations::fork(context))),
     )),
     thrice(case(
         "resume-live",

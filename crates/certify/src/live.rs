@@ -24,7 +24,11 @@ pub(crate) struct WatchedSession {
 impl CasePlace {
     /// Opens a session, and watches it.
     pub(crate) async fn open(&self, session: SessionTask) -> Result<WatchedSession, CaseFailure> {
-        let session = session.open().await?;
+        self.watched(session.open().await?)
+    }
+
+    /// Watches a session that is open.
+    pub(crate) fn watched(&self, session: LiveSession) -> Result<WatchedSession, CaseFailure> {
         let watch = session.watch_from(1)?;
         let (context, events) = (self.context().clone(), Vec::new());
         Ok(WatchedSession { context, session, watch, events, killed: false })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline::kinds::Outcome;
-use bowline::{Kind, OrderRefused, PermissionMode, Receipt};
+use bowline::{Kind, NativeSessionId, OrderRefused, PermissionMode, Receipt};
 use bowline_protocol::Capabilities;
 use bowline_protocol::kinds::PromptRemoval;
 use bowline_providers::manifest::Manifest;
@@ -55,6 +55,32 @@ pub(super) fn remembers(place: &CasePlace, session: &WatchedSession) -> CaseVerd
 /// Returns what the user said in the last request.
 fn users(place: &CasePlace) -> Vec<String> {
     place.requests().pop().and_then(|entry| entry.facts).map(|facts| facts.users).unwrap_or_default()
+}
+
+pub(super) async fn fork(context: CaseContext) -> CaseVerdict {
+    let place = context.place("one").await?;
+    let mut source = place.open(place.session(PermissionMode::Ask)).await?;
+    source.ask(&format!("[[text]] {SECRET}")).await?;
+    // The process of the source lives on meanwhile, if it is one that takes many prompts.
+    let mut branch = place.watched(source.orders().fork().open().await?)?;
+    branch.ask("[[text]] What is the password of the branch?").await?;
+    remembers(&place, &branch)?;
+    let (ours, theirs) = (native(&source).await, native(&branch).await);
+    branch.hold(ours.is_some() && theirs.is_some() && ours != theirs, || {
+        format!("the session is {ours:?}, and its fork {theirs:?}")
+    })?;
+    source.ask("[[text]] What is the password?").await?;
+    remembers(&place, &source)?;
+    let users = users(&place);
+    source.hold(!users.iter().any(|text| text.contains("of the branch")), || {
+        format!("the prompt of the fork is in the session: {}", short(&users.join(" / ")))
+    })?;
+    branch.stop(&place).await?;
+    source.stop(&place).await
+}
+
+async fn native(session: &WatchedSession) -> Option<NativeSessionId> {
+    session.orders().snapshot().await?.native_session
 }
 
 pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
