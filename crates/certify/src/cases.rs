@@ -116,8 +116,17 @@ fn asks(manifest: &Manifest) -> CaseClaim {
     live(manifest, |has| has.approvals == Approvals::Interactive, "it does not ask before it acts")
 }
 
-/// Claims that a live session can be resumed.
+/// Claims that a live session can be resumed, be it with a process for each prompt.
 fn resumes(manifest: &Manifest) -> CaseClaim {
+    if manifest.resumes_per_prompt() { CaseClaim::Yes } else { ends_idle(manifest) }
+}
+
+/// Claims that the process of a live session is ended when it is idle: the next one can do as much.
+fn ends_idle(manifest: &Manifest) -> CaseClaim {
+    if manifest.resumes_per_prompt() {
+        let why = "its idle process is kept: a further one would not ask for approvals";
+        return CaseClaim::No(Some(why.to_owned()));
+    }
     live(manifest, |has| has.resume == ResumeSupport::ById, "its live sessions cannot be resumed")
 }
 
@@ -345,7 +354,7 @@ const BEFORE_FAULTS: &[ContractCase] = &[
     )),
     thrice(case(
         "resume-live",
-        "a live session goes on under its id after a stop, and after its agent was killed",
+        "a live session goes on under its id after its agent was killed, and after a stop",
         resumes,
         CaseBody::Runs(|context| Box::pin(conversations::resume(context))),
     )),
@@ -358,7 +367,7 @@ const BEFORE_FAULTS: &[ContractCase] = &[
     twice(case(
         "upgrade-between-turns",
         "a live session goes on after its program was replaced by another version between two turns",
-        resumes,
+        ends_idle,
         CaseBody::Runs(|context| Box::pin(sessions::upgraded(context))),
     )),
     twice(case(

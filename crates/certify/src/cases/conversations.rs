@@ -88,21 +88,21 @@ pub(super) async fn resume(context: CaseContext) -> CaseVerdict {
     let mut session = place.open(place.session(PermissionMode::Ask)).await?;
     session.ask(&format!("[[text]] {SECRET}")).await?;
     let id = session.id().clone();
-    session.stop(&place).await?;
-
-    let mut session = place.open(place.session(PermissionMode::Ask).resume(id.as_str())).await?;
-    session.hold(*session.id() == id, || format!("the session was {id} and is {}", session.id()))?;
-    session.ask("[[text]] What is the password?").await?;
-    remembers(&place, &session)?;
 
     let before = session.pids().len();
     // SIGKILL of the agent alone. Its keeper and the session live, and end what is left of its tree.
     session.kill_agent()?;
     session.without_process().await?;
-    session.ask("[[text]] And what was it again?").await?;
+    session.ask("[[text]] What is the password?").await?;
     remembers(&place, &session)?;
     let after = session.pids().len();
     session.hold(after == before + 1, || "no further process was started for the prompt".to_owned())?;
+    session.stop(&place).await?;
+
+    let mut session = place.open(place.session(PermissionMode::Ask).resume(id.as_str())).await?;
+    session.hold(*session.id() == id, || format!("the session was {id} and is {}", session.id()))?;
+    session.ask("[[text]] And what was it again?").await?;
+    remembers(&place, &session)?;
     session.stop(&place).await
 }
 

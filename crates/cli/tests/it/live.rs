@@ -16,6 +16,7 @@ mod inside;
 mod newer;
 mod options;
 mod page;
+mod per_prompt;
 mod prompts;
 mod questions;
 mod random_kills;

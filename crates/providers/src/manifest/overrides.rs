@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bowline_protocol::{Approvals, Capabilities, PermissionMode, UsageReports};
+use bowline_protocol::{Approvals, Capabilities, PermissionMode, ResumeSupport, UsageReports};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,6 +59,13 @@ impl Manifest {
         let asks =
             |name: &&str| self.capabilities_in(name, &self.capabilities).approvals == Approvals::Interactive;
         self.live_format().filter(asks)
+    }
+
+    /// Returns whether only a process for each prompt can resume a session: the format of live sessions cannot, and the usual one can.
+    pub fn resumes_per_prompt(&self) -> bool {
+        let resumes =
+            |name: &str| self.capabilities_in(name, &self.capabilities).resume == ResumeSupport::ById;
+        self.live_format().is_some_and(|live| !resumes(live)) && resumes(self.usual_format())
     }
 
     /// Returns the format that is better than the usual one under a permission mode.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bowline_engine::{Numbering, RunPlan, Session};
 use bowline_process as process;
-use bowline_protocol::RawFile;
+use bowline_protocol::{Kind, RawFile};
 use bowline_providers::invocation::Preview;
 use tokio::sync::oneshot;
 
@@ -170,7 +170,8 @@ pub(crate) async fn prepare(
     let mut notices = std::mem::take(&mut task.notices);
     notices.extend_from_slice(&spec.invocations[0].notices);
     notices.extend(unread);
-    let opening = std::mem::take(&mut context.opening);
+    let mut opening = std::mem::take(&mut context.opening);
+    opening.extend(driver::lost_by_resuming(&task, &spec.driver).map(Kind::CapabilityDegraded));
     let before = context.continues.take();
     let numbering = match (&end, &before) {
         (None, Some(before)) => before.numbering,

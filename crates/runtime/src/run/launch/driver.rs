@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use bowline_protocol::{PermissionMode, Request};
+use bowline_protocol::kinds::CapabilityDegraded;
+use bowline_protocol::{PermissionMode, Request, Resume};
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::invocation::{
     self, Invocation, PromptTime, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
@@ -164,19 +165,45 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
 /// Returns the format that the caller or the settings chose, else that of a session whose agent lives on or asks. A setting is for
 /// a run that is watched.
 pub(super) fn chosen_format(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
+    let live = || two_way_format(task, driver).filter(|_| !resumes_per_prompt(task, driver));
+    own_choice(task, driver, streaming).or_else(|| live().map(str::to_owned))
+}
+
+/// Returns the format that the caller or the settings chose.
+fn own_choice(task: &Task, driver: &Driver, streaming: Streaming) -> Option<String> {
     let settings = task.settings.providers.get(driver.name());
     let setting = || settings?.format.clone().filter(|_| streaming == Streaming::On);
+    task.format.clone().or_else(setting)
+}
+
+/// Returns the format of a session whose agent lives on or asks.
+fn two_way_format(task: &Task, driver: &Driver) -> Option<&'static str> {
+    let manifest = driver.manifest()?;
+    let settings = task.settings.providers.get(driver.name());
     let native = !task.agent_args.is_empty() || settings.is_some_and(|it| !it.args.is_empty());
-    let live = || {
-        let manifest = driver.manifest()?;
-        match task.live {
-            Some(_) => manifest.live_format(),
-            // Native arguments are options of the command that people type. The command with a protocol may be another one, which
-            // knows neither all of them nor in the same meaning.
-            None => manifest.asking_format().filter(|_| task.wants_answers() && !native),
-        }
-    };
-    task.format.clone().or_else(setting).or_else(|| live().map(str::to_owned))
+    match task.live {
+        Some(_) => manifest.live_format(),
+        // Native arguments are options of the command that people type. The command with a protocol may be another one, which
+        // knows neither all of them nor in the same meaning.
+        None => manifest.asking_format().filter(|_| task.wants_answers() && !native),
+    }
+}
+
+/// Says whether a task resumes a session by its id, and only a process for each prompt can do that.
+fn resumes_per_prompt(task: &Task, driver: &Driver) -> bool {
+    matches!(task.request.resume, Some(Resume::Id { .. }))
+        && driver.manifest().is_some_and(Manifest::resumes_per_prompt)
+}
+
+/// Describes what a session loses because only a process for each prompt can resume it.
+pub(super) fn lost_by_resuming(task: &Task, driver: &Driver) -> Option<CapabilityDegraded> {
+    if own_choice(task, driver, task.streaming).is_some() || !resumes_per_prompt(task, driver) {
+        return None;
+    }
+    let format = two_way_format(task, driver)?;
+    let own = driver.manifest()?.formats.get(format)?.own.as_deref()?;
+    let reason = own.flags.get(&RunFlag::Resume)?.refused.clone()?;
+    Some(CapabilityDegraded { capability: own.gives.clone(), instead: own.instead.clone(), reason })
 }
 
 /// Returns the rule for a program that nothing restricts: the caller's, else that of the settings. A mode that the caller

@@ -4,8 +4,9 @@ use std::pin::Pin;
 
 use bowline_engine::budget::Budget;
 use bowline_engine::{LifeRequest, Lifetime, LivePlan, Numbering, ResumeTarget, RunPlan, SessionOptions};
-use bowline_protocol::{Millis, Resume, ResumeSupport, SessionId};
+use bowline_protocol::{Kind, Millis, Resume, ResumeSupport, SessionId};
 
+use super::driver;
 use super::plan::{self, PlanFacts};
 use super::side_files::SideFiles;
 use super::spec::RunSpec;
@@ -23,6 +24,8 @@ pub(crate) struct Planner {
     pub(super) context: AttemptContext,
     pub(super) session: SessionId,
     pub(super) side_files: SideFiles,
+    /// Whether the session has reported what its resumed processes cannot do.
+    pub(super) loss_told: bool,
 }
 
 /// A further process, ready to be started.
@@ -44,7 +47,9 @@ impl Planner {
         side_files: &SideFiles,
     ) -> Box<Self> {
         let (context, session, side_files) = (context.clone(), session.clone(), side_files.clone());
-        Box::new(Self { task: template(task), context, session, side_files })
+        // A stint that begins with a prompt reports it with its first plan. Without a prompt, that plan is never started.
+        let loss_told = task.request.resume.is_some() && task.first_prompt().is_some();
+        Box::new(Self { task: template(task), context, session, side_files, loss_told })
     }
 
     /// Plays all scripts of a test, also the one of the first plan: without a prompt, that plan is never started.
@@ -68,6 +73,7 @@ impl Planner {
         set_options(&mut task, options);
         task.request.prompt = prompt.text;
         task.request.attachments = prompt.attachments;
+        let tells_loss = resume.is_some() && !std::mem::replace(&mut self.loss_told, resume.is_some());
         task.request.resume =
             resume.map(
                 |ResumeTarget { id: native_session, fork }| {
@@ -82,6 +88,7 @@ impl Planner {
             let mut cleanup = Cleanup::default();
             side_files.write(&spec.invocations, &mut cleanup)?;
             let attempts = plan::attempts(&spec.invocations, &task);
+            let lost = driver::lost_by_resuming(&task, &spec.driver).filter(|_| tells_loss);
             let (launch, tree) = super::launch(&mut task, &spec, side_files.dir()).await?;
             let facts = PlanFacts {
                 // The session numbers on, and keeps its budget.
@@ -89,7 +96,7 @@ impl Planner {
                 budget: Budget::default(),
                 attempts,
                 notices: spec.invocations[0].notices.clone(),
-                opening: Vec::new(),
+                opening: lost.map(Kind::CapabilityDegraded).into_iter().collect(),
                 delay: Millis(0),
                 files: tree.is_some(),
             };
