@@ -13,7 +13,7 @@ use crate::dialect::{Dialect, HostPrompt};
 use crate::dialects;
 use crate::failure::Report;
 use crate::invocation::is_image;
-use crate::manifest::run::{HostFiles, Run, RunFlag};
+use crate::manifest::run::{HostOffer, Run, RunFlag};
 
 /// The first prompt of a process, and the options of its session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,9 @@ pub struct Conversation {
     /// Whether the session leaves no trace.
     pub ephemeral: bool,
     /// Whether the client offers to read and write files.
-    pub host_files: HostFiles,
+    pub host_files: HostOffer,
+    /// Whether the client offers to run commands.
+    pub host_terminals: HostOffer,
     /// Whether the caller answers questions of the agent. Otherwise the client declines them at once.
     pub answers_questions: bool,
 }
@@ -52,6 +54,8 @@ impl Conversation {
     /// Takes from a request what the protocol carries. Options that the program gets in another way are not among it.
     pub(crate) fn of(request: &Request, prompt: String, run: &Run) -> Self {
         let carries = |flag: RunFlag| run.flags.get(&flag).is_some_and(|how| how.protocol);
+        // The files and programs of a container are not those of this machine.
+        let here = |offer| if request.docker.is_none() { offer } else { HostOffer::Withheld };
         Self {
             prompt,
             cwd: request.cwd.clone().unwrap_or_default(),
@@ -65,8 +69,8 @@ impl Conversation {
             images: BTreeMap::new(),
             schema: request.output_schema.clone(),
             ephemeral: request.ephemeral,
-            // The files of a container are not those of this machine.
-            host_files: if request.docker.is_none() { run.host_files } else { HostFiles::Withheld },
+            host_files: here(run.host_files),
+            host_terminals: here(run.host_terminals),
             answers_questions: false,
         }
     }
@@ -124,8 +128,8 @@ pub struct ProtocolClient {
     pub transport: Transport,
     /// Whether the agent needs its directory in a message. Otherwise it uses the one that it is started in.
     pub needs_cwd: bool,
-    /// Whether the protocol has requests of the agent for files.
-    pub(crate) asks_for_files: bool,
+    /// Whether the protocol has requests of the agent for files and terminals.
+    pub(crate) asks_host: bool,
     /// How images go with a prompt.
     pub(crate) images: Images,
     /// Returns the first message, whatever the prompt is.

@@ -21,6 +21,7 @@ mod faults;
 mod files;
 mod first_manifest;
 mod help;
+mod host_terminals;
 mod journal;
 mod knowing;
 mod live;

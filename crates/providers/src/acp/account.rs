@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::introduction;
 use crate::ask::{Heard, Manner, NotTold, Reader, Say, Subject, Told, enough};
-use crate::manifest::run::HostFiles;
+use crate::conversation::Conversation;
 use crate::models::Model;
 use crate::rpc::RpcVersionField;
 
@@ -17,7 +17,7 @@ pub(super) const READERS: &[Reader] = &[Reader {
     manner: Manner::Rpc(RpcVersionField::Written),
     open: |cwd| {
         vec![
-            Say::Call("initialize", introduction(HostFiles::Withheld)),
+            Say::Call("initialize", introduction(&Conversation::default())),
             Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] })),
         ]
     },

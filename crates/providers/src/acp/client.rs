@@ -10,9 +10,11 @@
 
 pub(super) mod choices;
 mod files;
+mod host_calls;
 mod parameters;
 mod requests;
 mod steering;
+mod terminals;
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use bowline_protocol::{ApprovalId, PermissionMode, PromptId, QuestionId, Resume}
 use serde_json::{Value, json};
 
 use self::choices::SettingChoice;
-use self::files::FileRequests;
+use self::host_calls::HostCalls;
 pub(super) use self::parameters::introduction;
 use self::parameters::{ImageForm, PROTOCOL, server};
 use self::requests::{OpenRequests, cancelled};
@@ -60,7 +62,7 @@ pub(crate) struct AcpClient {
     calls: ToolTargets,
     /// Requests of the agent that wait for the caller.
     open: OpenRequests,
-    files: FileRequests,
+    host: HostCalls,
 }
 
 /// How far we are. All but `Ready` and `Over` wait for the answer to [`AcpClient::last`].
@@ -94,14 +96,13 @@ impl AcpClient {
             images: ImageForm::Links,
             calls: ToolTargets::default(),
             open: OpenRequests::default(),
-            files: FileRequests::default(),
+            host: HostCalls::default(),
         }
     }
 
     /// Returns the first message, whatever the prompt is.
     pub(crate) fn first_message(talk: &Conversation) -> String {
-        let (_, line) =
-            Peer::new(RpcVersionField::Written).call("initialize", &introduction(talk.host_files));
+        let (_, line) = Peer::new(RpcVersionField::Written).call("initialize", &introduction(talk));
         String::from_utf8_lossy(&line).into_owned()
     }
 
@@ -140,7 +141,7 @@ impl AcpClient {
             (Some("$/cancel_request"), None) => {
                 let id = tree(message.params).get("requestId").cloned();
                 self.open.withdrawn(id.as_ref());
-                self.files.withdrawn(id.as_ref(), out);
+                self.host.withdrawn(id.as_ref(), out);
             }
             (Some(_), None) => {
                 if let Some(update) = message.params.filter(|params| params.get().contains("tool_call")) {
@@ -304,10 +305,7 @@ impl AcpClient {
                 let messages = if takes { self.held.fetch(out) } else { nothing.fetch(out) };
                 self.peer.answer(&id, &messages)
             }
-            "fs/read_text_file" | "fs/write_text_file" => {
-                return self.file_requested(&id, method, params, out);
-            }
-            // `terminal/*` is not offered: see `introduction`.
+            _ if host_calls::is_one(method) => return self.host_requested(&id, method, params, out),
             _ => self.peer.refuse(&id, UNKNOWN_METHOD, "this client does not support it"),
         };
         self.say(&line, out);
@@ -319,7 +317,7 @@ impl AcpClient {
             let line = self.peer.answer(&id, &response);
             self.say(&line, out);
         }
-        self.cancel_writes(out);
+        self.cancel_calls(out);
     }
 
     /// Sends a prompt, which begins a turn.
@@ -340,7 +338,7 @@ impl AcpClient {
 
 impl Dialect for AcpClient {
     fn open(&mut self, out: &mut Output<'_>) {
-        self.ask("initialize", &introduction(self.talk.host_files), out);
+        self.ask("initialize", &introduction(&self.talk), out);
     }
 
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
@@ -429,7 +427,7 @@ impl Dialect for AcpClient {
     }
 
     fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
-        if let Some(sent) = self.write_decided(approval, answer, out) {
+        if let Some(sent) = self.call_decided(approval, answer, out) {
             return sent;
         }
         let Some((id, mut response)) = self.open.decide(approval, answer) else {
@@ -460,7 +458,7 @@ impl Dialect for AcpClient {
         result: &Result<HostAnswer, HostProblem>,
         out: &mut Output<'_>,
     ) -> Sent {
-        self.file_done(token, result, out)
+        self.call_done(token, result, out)
     }
 
     fn set_option(&mut self, option: &str, value: &str, out: &mut Output<'_>) -> Sent {

@@ -38,7 +38,7 @@ pub(crate) const NAME: &str = "acp";
 pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Acp,
     needs_cwd: true,
-    asks_for_files: true,
+    asks_host: true,
     images: Images::Bytes,
     first_message: client::AcpClient::first_message,
     dialect: |conversation| Box::new(client::AcpClient::new(conversation)),

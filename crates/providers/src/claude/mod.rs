@@ -27,7 +27,7 @@ use crate::dialects::shaped::Shaped;
 const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Pipe,
     needs_cwd: false,
-    asks_for_files: false,
+    asks_host: false,
     images: Images::Bytes,
     first_message: |_| client::ClaudeClient::first_message(),
     dialect: |conversation| Box::new(client::ClaudeClient::new(conversation)),

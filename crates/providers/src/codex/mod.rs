@@ -30,7 +30,7 @@ use crate::dialects::shaped::Shaped;
 pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::JsonRpc,
     needs_cwd: false,
-    asks_for_files: false,
+    asks_host: false,
     images: Images::Paths,
     first_message: |_| client::AppServerClient::first_message(),
     dialect: |conversation| Box::new(client::AppServerClient::new(conversation)),

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::End;
 pub use super::decision::{ActionDoer, ApprovalAnswer, DecisionRequest, QuestionReply};
-pub use super::host_request::{HostAnswer, HostCall, HostProblem, HostProblemKind, HostRequest, HostToken};
+pub use super::host_request::{
+    HostAnswer, HostCall, HostProblem, HostProblemKind, HostRequest, HostToken, TerminalCommand, TerminalName,
+};
 pub use super::order::{AckToken, Acknowledgement, HostPrompt, Sent};
 pub use super::output::Output;
 

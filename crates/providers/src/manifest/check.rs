@@ -2,7 +2,7 @@
 
 use bowline_protocol::PermissionMode;
 
-use super::run::{Flag, HostFiles, McpForm, RunFlag};
+use super::run::{Flag, HostOffer, McpForm, RunFlag};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::ask;
 use crate::conversation::protocol_client;
@@ -38,10 +38,14 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
             return wrong(format!("run.{key}"), format!("there is no format `{name}`"));
         }
     }
-    let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_for_files);
-    if run.host_files == HostFiles::Offered && !manifest.formats.values().any(|format| asks(&format.dialect))
+    let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_host);
+    let has_requests = manifest.formats.values().any(|format| asks(&format.dialect));
+    for (key, offer, what) in
+        [("host_files", run.host_files, "files"), ("host_terminals", run.host_terminals, "terminals")]
     {
-        return wrong("run.host_files".into(), "no format has a protocol with requests for files".into());
+        if offer == HostOffer::Offered && !has_requests {
+            return wrong(format!("run.{key}"), format!("no format has a protocol with requests for {what}"));
+        }
     }
     plain("run.args", &run.args)?;
     plain("run.stdin_args", &run.stdin_args)?;

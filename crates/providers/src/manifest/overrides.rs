@@ -11,7 +11,7 @@ use bowline_protocol::{Approvals, Capabilities, PermissionMode, ResumeSupport, U
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::run::{Flag, HostFiles, Permission, Permissions, RunFlag, Stop};
+use super::run::{Flag, HostOffer, Permission, Permissions, RunFlag, Stop};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::conversation::protocol_client;
 use crate::dialect::Shape;
@@ -135,9 +135,9 @@ impl Manifest {
         manifest.permission.extend(own.permission.clone());
         let run = &mut manifest.run;
         (run.format, run.no_stream_format, run.live_format) = (None, None, None);
-        let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_for_files);
+        let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_host);
         if !manifest.formats.values().any(|format| asks(&format.dialect)) {
-            run.host_files = HostFiles::Withheld;
+            (run.host_files, run.host_terminals) = (HostOffer::Withheld, HostOffer::Withheld);
         }
         // They belong to the prompt.
         (run.stdin_args, run.prompt_args) = (Vec::new(), Vec::new());

@@ -12,18 +12,18 @@ use crate::invocation::StdioKind;
 
 use super::time::{optional_limit, span_of_time};
 
-/// Whether the client offers the agent to read and write files in its workspace.
+/// Whether the client offers the agent to do something for it in its workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HostFiles {
+pub enum HostOffer {
     /// The agent uses its own.
     #[default]
     Withheld,
-    /// It may ask the client. A write is an approval.
+    /// It may ask the client. A write and a command are approvals.
     Offered,
 }
 
-impl HostFiles {
+impl HostOffer {
     fn is_withheld(&self) -> bool {
         *self == Self::Withheld
     }
@@ -43,8 +43,11 @@ pub struct Run {
     /// prompt, in the format of a run that is watched.
     pub live_format: Option<String>,
     /// Whether the client offers the agent to read and write files, in protocols that have requests for it.
-    #[serde(skip_serializing_if = "HostFiles::is_withheld")]
-    pub host_files: HostFiles,
+    #[serde(skip_serializing_if = "HostOffer::is_withheld")]
+    pub host_files: HostOffer,
+    /// Whether the client offers the agent to run commands, in protocols that have requests for it.
+    #[serde(skip_serializing_if = "HostOffer::is_withheld")]
+    pub host_terminals: HostOffer,
     /// Arguments of every run, after those of the format.
     pub args: Vec<String>,
     /// Where the prompt stands among the arguments, for programs that take it there.

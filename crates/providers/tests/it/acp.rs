@@ -379,8 +379,8 @@ const UPDATES: &[(&str, &str)] = &[
 
 #[test]
 fn no_built_in_provider_is_offered_files() {
-    use bowline_providers::manifest::run::HostFiles;
+    use bowline_providers::manifest::run::HostOffer;
     for manifest in bowline_providers::catalogue::built_in() {
-        assert_eq!(manifest.run.host_files, HostFiles::Withheld, "{}", manifest.name);
+        assert_eq!(manifest.run.host_files, HostOffer::Withheld, "{}", manifest.name);
     }
 }

@@ -52,6 +52,8 @@ pub(crate) enum Launch {
         install: Option<Vec<Remedy>>,
         /// The container that it runs in.
         inside: Option<Box<Inside>>,
+        /// A command without a program, with the environment of the agent, if it may have terminals.
+        shell: Option<Box<process::Command>>,
     },
     #[cfg(feature = "testing")]
     Script(crate::run::testing::Script),
@@ -78,6 +80,17 @@ impl Launch {
         }
     }
 
+    /// Returns what starts the commands of the agent's terminals, if it may have them.
+    pub(crate) fn shell(&self) -> Option<(process::Supervisor, process::Command)> {
+        match self {
+            Self::Processes { supervisor, shell, .. } => {
+                Some((supervisor.clone(), (**shell.as_ref()?).clone()))
+            }
+            #[cfg(feature = "testing")]
+            Self::Script(_) => None,
+        }
+    }
+
     /// Replaces the commands that were not tried yet. A script has an actor for every attempt.
     pub(crate) fn replace_rest(&mut self, command: process::Command) {
         match self {
@@ -95,7 +108,7 @@ impl Launch {
     /// Every attempt starts once. Its arguments, environment and input are then dropped.
     pub(crate) fn spawn(&mut self, attempt: usize) -> Starting {
         match self {
-            Self::Processes { supervisor, commands, install, inside } => {
+            Self::Processes { supervisor, commands, install, inside, .. } => {
                 let stdio = commands[attempt].stdio;
                 // `is_terminal` still reads the `stdio` of a command that was started.
                 let emptied = process::Command { stdio, ..process::Command::new("", "") };

@@ -9,6 +9,7 @@ mod host;
 mod orders;
 mod publish;
 mod second;
+mod terminals;
 mod waits;
 mod wake;
 
@@ -377,7 +378,10 @@ impl ActiveRun {
             }
             AgentEvent::StdoutClosed => RunInput::StdoutClosed,
             AgentEvent::StderrClosed => RunInput::StderrClosed,
-            AgentEvent::Exited(exit) => RunInput::Exited(*exit),
+            AgentEvent::Exited(exit) => {
+                self.pending.host.end_terminals();
+                RunInput::Exited(*exit)
+            }
             AgentEvent::Swept(swept) => RunInput::Swept(swept.clone()),
             AgentEvent::Trouble(failure) => RunInput::Trouble(failure.clone()),
         };

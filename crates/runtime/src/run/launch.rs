@@ -17,7 +17,8 @@ use std::sync::Arc;
 use bowline_engine::{Numbering, RunPlan, Session};
 use bowline_process as process;
 use bowline_protocol::{Kind, RawFile};
-use bowline_providers::invocation::Preview;
+use bowline_providers::invocation::{Invocation, Preview};
+use bowline_providers::manifest::run::HostOffer;
 use tokio::sync::oneshot;
 
 use attempt::attempt;
@@ -318,6 +319,14 @@ async fn launch(task: &mut Task, spec: &RunSpec, scratch: &Path) -> Result<(Laun
         located(&mut commands, manifest, task.binary.as_deref(), task.variables()).await;
         install = task.binary.is_none().then(|| detect::install_remedies(manifest));
     }
+    let offers_terminals = |it: &Invocation| {
+        it.conversation.as_ref().is_some_and(|talk| talk.host_terminals == HostOffer::Offered)
+    };
+    // Behind `located`, which may have changed the search path.
+    let shell = invocations.iter().zip(&commands).find(|(it, _)| offers_terminals(it)).map(|(_, command)| {
+        let env = command.env.clone();
+        Box::new(process::Command { env, ..process::Command::new("", session.as_str()) })
+    });
     let inside = task.request.docker.clone().map(|container| {
         let provider = &invocations[0].provider;
         Box::new(Inside::new(supervisor.clone(), provider, &container, session, task.variables()))
@@ -329,5 +338,5 @@ async fn launch(task: &mut Task, spec: &RunSpec, scratch: &Path) -> Result<(Laun
     let cwd = spec.request.cwd.as_deref().map(Path::new);
     let tree =
         cwd.filter(|_| task.files).and_then(|cwd| Tree::around(&supervisor, cwd, home, task.variables()));
-    Ok((Launch::Processes { supervisor, commands, install, inside }, tree))
+    Ok((Launch::Processes { supervisor, commands, install, inside, shell }, tree))
 }

@@ -8,7 +8,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use bowline_providers::dialect::{HostAnswer, HostCall, HostProblem, HostProblemKind};
@@ -40,7 +40,49 @@ pub(crate) fn carry_out(call: HostCall, roots: &[String]) -> Result<HostAnswer, 
         HostCall::WriteText { path, content } => {
             write_text(&path, &content, roots).map(|()| HostAnswer::Written)
         }
+        HostCall::CreateTerminal(_)
+        | HostCall::TerminalOutput(_)
+        | HostCall::WaitForExit(_)
+        | HostCall::KillTerminal(_)
+        | HostCall::ReleaseTerminal(_) => {
+            Err(HostProblem { kind: HostProblemKind::Refused, message: "a terminal is no file".to_owned() })
+        }
     }
+}
+
+/// A directory of the workspace, open: it cannot be replaced by a link any more.
+#[derive(Debug)]
+pub(crate) struct WorkspaceDir {
+    /// Its path without links, when it was opened.
+    pub(crate) path: PathBuf,
+    open: OwnedFd,
+}
+
+impl WorkspaceDir {
+    /// Returns the path by which a child enters the directory, while this is kept.
+    pub(crate) fn for_child(&self) -> PathBuf {
+        // Its own path may lead elsewhere by now.
+        if cfg!(target_os = "linux") {
+            format!("/proc/{}/fd/{}", std::process::id(), self.open.as_raw_fd()).into()
+        } else {
+            self.path.clone()
+        }
+    }
+}
+
+/// Opens a directory of the workspace; without a path, the project.
+pub(crate) fn directory(path: Option<&str>, roots: &[String]) -> Result<WorkspaceDir, HostProblem> {
+    let project = roots.first().map(String::as_str).unwrap_or_default();
+    let place = match path {
+        Some(path) => WorkspacePlace::of(path, roots)?,
+        None => {
+            let absolute = std::path::absolute(project).ok().and_then(|project| real_path(&project));
+            let root = absolute.ok_or_else(|| refused(project, "its place could not be found out"))?;
+            WorkspacePlace { root, rest: PathBuf::new() }
+        }
+    };
+    let open = place.open_directory().map_err(|errno| of_errno(path.unwrap_or(project), errno))?;
+    Ok(WorkspaceDir { path: place.root.join(&place.rest), open })
 }
 
 fn read_text(path: &str, roots: &[String]) -> Result<String, HostProblem> {
@@ -114,6 +156,17 @@ impl WorkspacePlace {
             }
         }
         Err(refused(path, "it is outside of the workspace"))
+    }
+
+    /// Opens the place itself, which has to be a directory.
+    fn open_directory(&self) -> Result<OwnedFd, Errno> {
+        let flags = SEARCH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut dir = rustix::fs::openat(CWD, Path::new("/"), flags, Mode::empty())?;
+        for part in self.root.components().chain(self.rest.components()) {
+            let Component::Normal(part) = part else { continue };
+            dir = rustix::fs::openat(&dir, part, flags, Mode::empty())?;
+        }
+        Ok(dir)
     }
 
     /// Opens the directory of the file, and returns it with the name of the file in it.
@@ -320,6 +373,35 @@ mod tests {
         let call = HostCall::WriteText { path: scene.at("work/long"), content };
         assert!(carry_out(call, &[scene.at("work")]).is_err());
         assert!(!scene.root.join("work/long").exists());
+    }
+
+    #[test]
+    fn a_child_enters_the_directory_that_was_checked() {
+        let scene = Scene::new();
+        let roots = [scene.at("work")];
+        for (path, inside) in [
+            ("work/sub", true),
+            ("work/inner", true),
+            ("work", true),
+            ("work/out", false),
+            ("outside", false),
+        ] {
+            let opened = directory(Some(&scene.at(path)), &roots);
+            assert_eq!(opened.map_err(|problem| problem.kind).is_ok(), inside, "{path}");
+        }
+        assert_eq!(directory(None, &roots).expect("the project").path, scene.root.join("work"));
+        let opened = directory(Some(&scene.at("work/sub")), &roots).expect("inside");
+        // The agent replaces it before the child gets there.
+        std::fs::rename(scene.at("work/sub"), scene.at("work/moved")).expect("renamed");
+        symlink("../outside", scene.at("work/sub")).expect("linked");
+        if cfg!(target_os = "linux") {
+            let entered = opened.for_child().canonicalize().expect("it is open");
+            assert_eq!(entered, scene.root.join("work/moved"));
+        }
+        assert_eq!(
+            directory(Some(&scene.at("work/sub")), &roots).expect_err("a link").kind,
+            HostProblemKind::Refused
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use bowline_protocol::{ApprovalVerdict, Decider, Decision, PermissionMode, SessionOrder};
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::HostAnswer;
-use bowline_providers::manifest::run::HostFiles;
+use bowline_providers::manifest::run::HostOffer;
 
 use super::super::*;
 use super::decisions::{DONE, HELLO, SESSION, resolved};
@@ -12,6 +12,8 @@ use super::world::World;
 const READ: &str = r#"{"id":5,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/src/a.rs"}}"#;
 const WRITE: &str =
     r#"{"id":6,"method":"fs/write_text_file","params":{"sessionId":"s","path":"/src/a.rs","content":"x"}}"#;
+pub(super) const COMMAND: &str =
+    r#"{"id":6,"method":"terminal/create","params":{"sessionId":"s","command":"make","cwd":"/src"}}"#;
 const EDIT: &str = r#"{"id":7,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"e","kind":"edit","locations":[{"path":"/src/a.rs"}]},"options":[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}"#;
 
 /// A run whose agent works on its prompt and may ask for files. A person decides.
@@ -23,7 +25,8 @@ fn prompted(permission: PermissionMode, lifetime: Lifetime) -> World {
         let talk = Conversation {
             permission,
             cwd: "/src".to_owned(),
-            host_files: HostFiles::Offered,
+            host_files: HostOffer::Offered,
+            host_terminals: HostOffer::Offered,
             ..Conversation::default()
         };
         plan.attempts[0].conversation = Some(Box::new(talk));
@@ -114,5 +117,38 @@ fn an_edit_that_was_allowed_to_the_agent_is_not_asked_about_again() {
     world.says(DONE);
     assert_eq!(decisions(&world).len(), 3, "withdrawn with its turn: {}", world.log());
     world.says(&WRITE.replace("\"id\":6", "\"id\":9"));
+    assert_eq!(world.run.process().waiting_approvals().count(), 1);
+}
+
+#[test]
+fn a_command_is_decided_like_any_other_before_the_host_has_it() {
+    for (mode, decided) in [
+        (PermissionMode::Read, Some(Decision::Deny)),
+        (PermissionMode::Ask, None),
+        // The project is no reason: a command may do anything.
+        (PermissionMode::Edit, None),
+        (PermissionMode::Yolo, Some(Decision::Allow)),
+    ] {
+        let mut world = prompted(mode, Lifetime::OnePrompt);
+        let asked = after(&mut world, |world| {
+            world.says(COMMAND);
+        });
+        assert!(!asked.contains("!host"), "{mode:?}: {asked}");
+        assert_eq!(decisions(&world).first().map(|it| it.1), decided, "{mode:?}");
+        let verdict = ApprovalVerdict::Deny { message: None };
+        world.order(1, SessionOrder::Decide { approval: Some("6".into()), verdict });
+        let done = after(&mut world, |world| {
+            world.give(RunInput::Synced(SyncId(9)));
+        });
+        // What a person denies never gets to the host; the agent gets its answer.
+        assert_eq!(done.contains("call"), mode == PermissionMode::Yolo, "{mode:?}: {done}");
+        assert_eq!(done.contains("!write"), mode != PermissionMode::Yolo, "{mode:?}: {done}");
+    }
+    // An edit that was allowed is no permission for a command in the same place.
+    let mut world = prompted(PermissionMode::Ask, Lifetime::Kept);
+    world.says(EDIT);
+    let verdict = ApprovalVerdict::Allow { input: None };
+    world.order(1, SessionOrder::Decide { approval: Some("7".into()), verdict });
+    world.give(RunInput::Synced(SyncId(1))).says(COMMAND);
     assert_eq!(world.run.process().waiting_approvals().count(), 1);
 }

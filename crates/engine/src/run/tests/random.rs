@@ -3,9 +3,12 @@
 use bowline_protocol::kinds::Outcome;
 use bowline_protocol::{ApprovalVerdict, Category, Code, Failure, PermissionMode, SessionOrder};
 use bowline_providers::conversation::Conversation;
+use bowline_providers::dialect::HostAnswer;
+use bowline_providers::manifest::run::HostOffer;
 
 use super::super::*;
 use super::decisions::{DONE, EDIT, EDIT_TAKEN_BACK, HELLO, READ, SESSION, SHELL, TAKEN_BACK, resolved};
+use super::host::COMMAND;
 use super::world::{INIT, RESULT, TOOL, World, text, text_form};
 use crate::fallback::StreamFallback;
 
@@ -138,6 +141,7 @@ fn asking(seed: u64) -> World {
             plan.attempts[0].conversation = Some(Box::new(Conversation {
                 permission,
                 cwd: "/src".to_owned(),
+                host_terminals: HostOffer::Offered,
                 ..Conversation::default()
             }));
         }
@@ -148,8 +152,12 @@ fn asking(seed: u64) -> World {
     for _ in 0..dice.roll(24) {
         match dice.roll(13) {
             0..=2 => {
-                let lines = [READ, SHELL, EDIT, TAKEN_BACK, EDIT_TAKEN_BACK];
-                world.says(lines[dice.roll(5) as usize])
+                let lines = [READ, SHELL, EDIT, TAKEN_BACK, EDIT_TAKEN_BACK, COMMAND];
+                world.says(lines[dice.roll(6) as usize])
+            }
+            12 if dice.roll(2) == 0 => {
+                let result = HostResult::Called(Ok(HostAnswer::Ended));
+                world.give(RunInput::Host(HostWorkId(dice.roll(6)), result))
             }
             12 => {
                 resolved(&mut world, dice.roll(4), ["/src/a.rs", "/etc/a.rs"][dice.roll(2) as usize]);
@@ -162,7 +170,7 @@ fn asking(seed: u64) -> World {
             10 if dice.roll(3) == 0 => world.give(RunInput::StdoutClosed),
             11 => {
                 orders += 1;
-                let approval = Some(["0", "1", "2"][dice.roll(3) as usize].into());
+                let approval = Some(["0", "1", "2", "6"][dice.roll(4) as usize].into());
                 let verdicts =
                     [ApprovalVerdict::Allow { input: None }, ApprovalVerdict::Deny { message: None }];
                 let verdict = verdicts[dice.roll(2) as usize].clone();

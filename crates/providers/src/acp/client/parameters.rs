@@ -7,7 +7,7 @@ use crate::base64;
 use crate::conversation::Conversation;
 use crate::dialect::HostPrompt;
 use crate::invocation::image_type;
-use crate::manifest::run::HostFiles;
+use crate::manifest::run::HostOffer;
 
 /// The version of the protocol that is spoken.
 pub(super) const PROTOCOL: u64 = 1;
@@ -43,13 +43,14 @@ fn attached(talk: &Conversation, prompt: &HostPrompt, file: &Attachment, images:
     link
 }
 
-/// Our name, and what we offer: no terminals, because the agent has its own, and files only where the manifest says so.
-pub(in super::super) fn introduction(files: HostFiles) -> Value {
-    let offered = files == HostFiles::Offered;
+/// Our name, and what we offer: files and terminals only where the manifest says so, because the agent has its own.
+pub(in super::super) fn introduction(talk: &Conversation) -> Value {
+    let files = talk.host_files == HostOffer::Offered;
+    let terminals = talk.host_terminals == HostOffer::Offered;
     json!({
         "protocolVersion": PROTOCOL,
         // Offering `fs` breaks Gemini 0.61.0: it reads a new file through us first, and fails to write it after "not found".
-        "clientCapabilities": { "fs": { "readTextFile": offered, "writeTextFile": offered }, "terminal": false },
+        "clientCapabilities": { "fs": { "readTextFile": files, "writeTextFile": files }, "terminal": terminals },
         "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
     })
 }

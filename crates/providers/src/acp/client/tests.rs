@@ -13,6 +13,7 @@ use crate::moment::Moment;
 
 mod files;
 mod live;
+mod terminals;
 
 /// A client and what it said, with an agent that is played by the test.
 struct Scene {

@@ -1,12 +1,14 @@
 //! Work for requests of the agent, beside the loop of the run: looking at the file system may wait for a disk or a network.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_engine::{HostResult, HostWork, HostWorkId, ResolvedPaths};
 use bowline_providers::dialect::{HostProblem, HostProblemKind};
 use tokio::task::JoinSet;
 
+use super::terminals::{self, HostTerminals};
 use crate::run::agent::Launch;
 use crate::system::real_path::real_path;
 use crate::system::workspace;
@@ -21,6 +23,7 @@ const CALL_AT_MOST: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct HostDesk {
     works: JoinSet<(HostWorkId, HostResult)>,
+    terminals: Arc<HostTerminals>,
 }
 
 impl HostDesk {
@@ -44,6 +47,12 @@ impl HostDesk {
                 let problem = HostProblem { kind: HostProblemKind::Refused, message };
                 self.works.spawn(async move { (id, HostResult::Called(Err(problem))) });
             }
+            HostWork::Call { call, roots } if terminals::is_about_one(&call) => {
+                let (terminals, shell) = (self.terminals.clone(), launch.shell());
+                self.works.spawn(async move {
+                    (id, HostResult::Called(terminals.carry_out(call, roots, shell).await))
+                });
+            }
             HostWork::Call { call, roots } => {
                 self.works.spawn(async move {
                     let done = tokio::task::spawn_blocking(move || workspace::carry_out(call, &roots));
@@ -59,6 +68,11 @@ impl HostDesk {
                 });
             }
         }
+    }
+
+    /// Kills the commands of all terminals: the agent that had them is gone. What is being started is killed when it has started.
+    pub(super) fn end_terminals(&mut self) {
+        std::mem::take(&mut self.terminals).close();
     }
 
     /// Waits for a piece of work. `None` at once if none is under way.

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::dialect::{ActionDoer, HostAnswer, HostCall, HostProblem, HostProblemKind, HostRequest};
-use crate::manifest::run::HostFiles;
+use crate::manifest::run::HostOffer;
 
 /// A client whose session is open and whose prompt runs. It offers files.
 fn prompted() -> Scene {
     let talk = Conversation {
         cwd: "/src".to_owned(),
         prompt: "Hello".to_owned(),
-        host_files: HostFiles::Offered,
+        host_files: HostOffer::Offered,
         ..Conversation::default()
     };
     let mut scene = Scene::of(&talk);
@@ -24,23 +24,27 @@ fn prompted() -> Scene {
 }
 
 impl Scene {
-    fn hears(&mut self, line: &str) {
+    pub(super) fn hears(&mut self, line: &str) {
         self.decoder.stdout(format!("{line}\n").as_bytes(), &self.now, &mut self.drafts);
     }
 }
 
-fn request(id: u64, method: &str, params: &str) -> String {
+pub(super) fn request(id: u64, method: &str, params: &str) -> String {
     format!(r#"{{"id":{id},"method":"{method}","params":{{"sessionId":"s",{params}}}}}"#)
 }
 
 /// Takes the one request for the host. Nothing is sent before its result.
-fn called(scene: &mut Scene) -> HostRequest {
+pub(super) fn called(scene: &mut Scene) -> HostRequest {
     let ClientOutput { bytes, mut host, requests, .. } = scene.decoder.take_client_output();
     assert_eq!((bytes.len(), host.len(), requests.len()), (0, 1, 0));
     host.remove(0)
 }
 
-fn done(scene: &mut Scene, request: &HostRequest, result: &Result<HostAnswer, HostProblem>) -> Value {
+pub(super) fn done(
+    scene: &mut Scene,
+    request: &HostRequest,
+    result: &Result<HostAnswer, HostProblem>,
+) -> Value {
     let sent = scene.decoder.host_done(request.token, result, &scene.now, &mut scene.drafts);
     assert_eq!(sent, Sent::Done);
     scene.said()
