@@ -132,10 +132,20 @@ pub(super) fn secrets(servers: &Servers) -> Vec<String> {
             McpServer::Stdio { args, env, .. } => (env, in_arguments(args)),
             McpServer::Http { url, headers } => (headers, in_address(url)),
         };
-        let all = map.values().map(String::as_str).chain(named);
+        let all =
+            map.values().flat_map(|value| [Some(&**value), behind_scheme(value)]).flatten().chain(named);
         all.filter(|value| is_maskable(value)).map(str::to_owned).collect()
     };
     servers.values().flat_map(values).collect()
+}
+
+/// Returns the credentials of a header such as `Bearer VALUE`: a program may print them without the scheme.
+fn behind_scheme(value: &str) -> Option<&str> {
+    let (scheme, credentials) = value.split_once(' ')?;
+    ["bearer", "basic", "token"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+        .then(|| credentials.trim())
 }
 
 /// `--api-key VALUE` and `--api-key=VALUE`.
@@ -211,5 +221,11 @@ mod tests {
         );
         check(http("https://12345678@host/mcp"), &["12345678"]);
         check(http("https://host:12345678/key=12345678"), &[]);
+        let headers = |value: &str| McpServer::Http {
+            url: "https://host".to_owned(),
+            headers: BTreeMap::from([("Authorization".to_owned(), value.to_owned())]),
+        };
+        check(headers("Bearer 12345678"), &["Bearer 12345678", "12345678"]);
+        check(headers("no scheme 12345678"), &["no scheme 12345678"]);
     }
 }
