@@ -227,12 +227,7 @@ impl AcpClient {
                 format!("the agent uses protocol version {version}; Bowline needs version {PROTOCOL}");
             return self.give_up(&unsupported(&message), out);
         }
-        let able = |what: &str| {
-            agent
-                .pointer(&format!("/agentCapabilities/sessionCapabilities/{what}"))
-                // A capability is an object, `{}` included. `null` means that it is missing.
-                .is_some_and(|it| !it.is_null())
-        };
+        let able = |what: &str| parameters::is_able(agent, what);
         let loads = agent.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
         let images = agent.pointer("/agentCapabilities/promptCapabilities/image");
         if images.and_then(Value::as_bool) == Some(true) {
@@ -250,8 +245,8 @@ impl AcpClient {
                 return self.give_up(&report, out);
             }
         };
-        if !self.talk.add_dirs.is_empty() && !able("additionalDirectories") {
-            return self.give_up(&unsupported("the agent does not support additional directories"), out);
+        if let Some(lack) = parameters::lack(agent, &self.talk) {
+            return self.give_up(&unsupported(lack), out);
         }
         let servers: Vec<Value> = self.talk.mcp_servers.iter().map(|(name, it)| server(name, it)).collect();
         let mut params = json!({ "cwd": self.talk.cwd, "mcpServers": servers });

@@ -9,6 +9,21 @@ use crate::dialect::HostPrompt;
 use crate::invocation::image_type;
 use crate::manifest::run::HostOffer;
 
+/// Returns whether an agent has a capability of sessions. It is an object, `{}` included; `null` means that it is missing.
+pub(super) fn is_able(agent: &Value, what: &str) -> bool {
+    agent.pointer(&format!("/agentCapabilities/sessionCapabilities/{what}")).is_some_and(|it| !it.is_null())
+}
+
+/// Returns what an agent lacks for the parameters of a session. It would leave them out without an error.
+pub(super) fn lack(agent: &Value, talk: &Conversation) -> Option<&'static str> {
+    if !talk.add_dirs.is_empty() && !is_able(agent, "additionalDirectories") {
+        return Some("the agent does not support additional directories");
+    }
+    let over_http = talk.mcp_servers.values().any(|server| matches!(server, McpServer::Http { .. }));
+    let takes_http = agent.pointer("/agentCapabilities/mcpCapabilities/http").and_then(Value::as_bool);
+    (over_http && takes_http != Some(true)).then_some("the agent does not support MCP servers over HTTP")
+}
+
 /// The version of the protocol that is spoken.
 pub(super) const PROTOCOL: u64 = 1;
 

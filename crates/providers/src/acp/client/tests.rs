@@ -449,6 +449,29 @@ fn servers_and_directories_are_told_when_the_session_opens() {
 }
 
 #[test]
+fn an_agent_without_servers_over_http_is_not_sent_a_prompt() {
+    let http = McpServer::Http {
+        url: "http://127.0.0.1:1/mcp".into(),
+        headers: [("Authorization".to_owned(), "Bearer t".to_owned())].into(),
+    };
+    let talk = Conversation { mcp_servers: [("bowline".to_owned(), http)].into(), ..talk() };
+    for able in [json!({}), json!({ "mcpCapabilities": { "http": false, "sse": true } })] {
+        let mut scene = Scene::of(&talk);
+        let hello = scene.said();
+        scene.answers(&hello, &json!({ "agentCapabilities": able }));
+        assert_eq!(scene.outcome(), (Outcome::Failed, Some(Code::Unsupported)), "{able}");
+    }
+    let mut scene = Scene::of(&talk);
+    let hello = scene.said();
+    scene.answers(&hello, &json!({ "agentCapabilities": { "mcpCapabilities": { "http": true } } }));
+    let expected = json!([{
+        "type": "http", "name": "bowline", "url": "http://127.0.0.1:1/mcp",
+        "headers": [{ "name": "Authorization", "value": "Bearer t" }],
+    }]);
+    assert_eq!(scene.said()["params"]["mcpServers"], expected);
+}
+
+#[test]
 fn a_prompt_is_interrupted_by_a_word_and_what_is_none_is_not() {
     let mut scene = Scene::of(&talk());
     assert!(!scene.decoder.interrupt(&scene.now, &mut scene.drafts).is_sent(), "there is no prompt yet");

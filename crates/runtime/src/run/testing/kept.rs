@@ -131,6 +131,7 @@ impl KeptAgent {
                 "protocolVersion": 1,
                 "agentCapabilities": {
                     "loadSession": true,
+                    "mcpCapabilities": {"http": true},
                     "promptCapabilities": {"image": true},
                     "sessionCapabilities": {"additionalDirectories": {}, "fork": {}, "resume": {}},
                 },
