@@ -185,6 +185,9 @@ pub struct Wish {
     pub unkept: Option<String>,
     /// Whether the request has its prompt.
     pub prompt: PromptTime,
+    /// The name of the MCP server that serves the caller's own functions, if the request has one. The program is told to allow its
+    /// tools, if it can be told.
+    pub host_server: Option<String>,
 }
 
 /// When the prompt of a request is known.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{Attachment, FieldValue};
 
-use super::mcp::{self, Servers};
+use super::mcp::{self, OwnEntry, Servers};
 use super::prompt::{self, PromptBody};
 use super::request::RequestFields;
 use super::{Arg, Invocation, LONGEST_ARGUMENT, Refusal, SideFile, template};
@@ -34,6 +34,8 @@ pub(super) struct Draft {
     pub(super) fields: RequestFields,
     /// The fields that have set variables, so that the request cannot silently override them.
     pub(super) env_of: Vec<(String, FieldValue)>,
+    /// The MCP server that serves the caller's own functions.
+    pub(super) host_server: Option<String>,
     /// Options without a value that are there already.
     switches: BTreeSet<String>,
 }
@@ -45,6 +47,7 @@ impl Draft {
             body: PromptBody::default(),
             fields: RequestFields::default(),
             env_of: Vec::new(),
+            host_server: None,
             switches: BTreeSet::new(),
         }
     }
@@ -210,8 +213,11 @@ impl Draft {
     fn servers(&mut self, field: &FieldValue, flag: &Flag, servers: &Servers) -> Result<(), Refusal> {
         let Some(form) = flag.form else { return Ok(()) };
         self.made.secret_values.extend(mcp::secrets(servers));
+        let host = self.host_server.clone();
+        let own = host.as_deref().zip(flag.host.as_ref());
+        let own = own.map(|(name, rule)| OwnEntry { name, fields: &rule.entry });
         if !flag.each.is_empty() {
-            let overrides = mcp::overrides(servers).map_err(|why| self.unsupported(field, why))?;
+            let overrides = mcp::overrides(servers, own).map_err(|why| self.unsupported(field, why))?;
             for value in &overrides.values {
                 self.args(field, &flag.each, &[("value", value)])?;
             }
@@ -227,7 +233,7 @@ impl Draft {
                 self.set_env(field, &name, value);
             }
         }
-        let json = mcp::document(form, servers);
+        let json = mcp::document(form, servers, own);
         if let Some(name) = &flag.file {
             self.made.files.push(SideFile { name: name.clone(), content: json.clone() });
         }

@@ -1,5 +1,7 @@
 //! Builds the whole command: format, permission mode, options, prompt, environment, in this order.
 
+use std::borrow::Cow;
+
 use bowline_protocol::kinds::{CapabilityDegraded, Level};
 use bowline_protocol::{Category, PermissionMode, Request, RequestField, Resume};
 
@@ -7,7 +9,7 @@ use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
 use super::{
     Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, PromptTime, Refusal, StdinPlan, StdioKind, Streaming,
-    Unrestricted, User, Wish, native, repository,
+    Unrestricted, User, Wish, native, repository, template,
 };
 use crate::conversation::{Conversation, protocol_client};
 use crate::manifest::run::{Flag, Permission, RunFlag};
@@ -83,7 +85,9 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
     draft.plain(&manifest.run.args);
     draft.made.env.extend(manifest.run.env.iter().map(|(name, value)| (name.clone(), value.clone())));
 
-    let permission = permission(manifest, request, wish, narrower, &mut draft)?;
+    let permission =
+        &*with_host_tools(manifest, wish, permission(manifest, request, wish, narrower, &mut draft)?);
+    draft.host_server.clone_from(&wish.host_server);
     repository::keep_out(manifest, request, wish, &mut draft)?;
     for flag in RunFlag::ALL {
         // Settings stand before the subcommand of a resume, for the same reason.
@@ -129,7 +133,7 @@ fn never(draft: &Draft, manifest: &Manifest, request: &Request) -> Result<(), Re
     if !request.tools.is_empty() && manifest.prompt != PromptStyle::Request {
         return refuse(
             RequestField::Tools,
-            "an agent's command line runs its own tools and cannot call the host's",
+            "an agent's command line cannot call a tool that is only declared",
         );
     }
     if request.policy.is_some() {
@@ -186,6 +190,16 @@ fn permission<'a>(
         draft.set_env(&field, name, value.clone());
     }
     Ok(permission)
+}
+
+/// Adds the tools of the caller's own MCP server to those that a permission mode allows: the caller gave the functions to the agent.
+fn with_host_tools<'a>(manifest: &Manifest, wish: &Wish, permission: &'a Permission) -> Cow<'a, Permission> {
+    let rule = manifest.run.flags.get(&RunFlag::McpConfig).and_then(|how| how.host.as_ref()?.allow.as_ref());
+    let Some((rule, server)) = rule.zip(wish.host_server.as_ref()) else { return Cow::Borrowed(permission) };
+    let tools = template::fill(rule, |name| (name == "server").then_some(server.as_str()));
+    let mut permission = permission.clone();
+    permission.allow_tools.push(tools);
+    Cow::Owned(permission)
 }
 
 /// Returns the warning that a program runs without any restriction.

@@ -11,10 +11,28 @@ use crate::manifest::run::McpForm;
 /// The servers of a request.
 pub(super) type Servers = BTreeMap<String, McpServer>;
 
+/// Further fields of the entry of one server: how the program is told to allow its tools.
+#[derive(Clone, Copy)]
+pub(super) struct OwnEntry<'a> {
+    /// The server.
+    pub(super) name: &'a str,
+    /// The fields.
+    pub(super) fields: &'a BTreeMap<String, Value>,
+}
+
+/// Returns the further fields of a server.
+fn fields_of<'a>(own: Option<OwnEntry<'a>>, name: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    own.filter(|own| own.name == name).into_iter().flat_map(|own| own.fields)
+}
+
 /// Writes the servers as one JSON document.
-pub(super) fn document(form: McpForm, servers: &Servers) -> String {
-    let all: Map<String, Value> =
-        servers.iter().map(|(name, server)| (name.clone(), entry(form, server))).collect();
+pub(super) fn document(form: McpForm, servers: &Servers, own: Option<OwnEntry<'_>>) -> String {
+    let entry = |(name, server): (&String, &McpServer)| {
+        let mut fields = entry(form, server);
+        fields.extend(fields_of(own, name).map(|(key, value)| (key.clone(), value.clone())));
+        (name.clone(), Value::Object(fields))
+    };
+    let all: Map<String, Value> = servers.iter().map(entry).collect();
     let document = match form {
         McpForm::LocalOrRemote => Value::Object(all),
         McpForm::Typed | McpForm::TypedWithTools | McpForm::HttpUrl | McpForm::TomlOverrides => {
@@ -24,7 +42,7 @@ pub(super) fn document(form: McpForm, servers: &Servers) -> String {
     document.to_string()
 }
 
-fn entry(form: McpForm, server: &McpServer) -> Value {
+fn entry(form: McpForm, server: &McpServer) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut put = |key: &str, value: Value| drop(fields.insert(key.to_owned(), value));
     match (server, form) {
@@ -68,7 +86,7 @@ fn entry(form: McpForm, server: &McpServer) -> Value {
     if form == McpForm::TypedWithTools {
         put("tools", json!(["*"]));
     }
-    Value::Object(fields)
+    fields
 }
 
 /// Servers as overrides of a TOML configuration, and the variables that carry their secrets.
@@ -82,13 +100,16 @@ pub(super) struct Overrides {
 
 /// Writes the servers as overrides. Arguments can be read by every user of the machine, so that the values of variables
 /// and headers go through the agent's own environment and only their names stand among the arguments.
-pub(super) fn overrides(servers: &Servers) -> Result<Overrides, String> {
+pub(super) fn overrides(servers: &Servers, own: Option<OwnEntry<'_>>) -> Result<Overrides, String> {
     let mut all = Overrides { values: Vec::new(), env: BTreeMap::new() };
     for (place, (name, server)) in servers.iter().enumerate() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
             return Err(format!("the server's name `{name}` may contain only letters, digits, `-` and `_`"));
         }
         let mut put = |key: &str, value: String| all.values.push(format!("mcp_servers.{name}.{key}={value}"));
+        for (key, value) in fields_of(own, name) {
+            put(key, value.as_str().map_or_else(|| value.to_string(), toml_text));
+        }
         match server {
             McpServer::Stdio { command, args, env } => {
                 put("command", toml_text(command));

@@ -1,5 +1,7 @@
 //! Checks the sections about runs. Each error names its key.
 
+use std::collections::BTreeMap;
+
 use bowline_protocol::PermissionMode;
 
 use super::run::{Flag, HostOffer, McpForm, RunFlag};
@@ -76,6 +78,7 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
     for (flag, how) in &run.flags {
         check(&format!("run.flags.{}", flag.key()), ValueArity::of(*flag), how)?;
     }
+    host_tools(&run.flags)?;
     for (name, how) in &run.config {
         check(&format!("run.config.{name}"), ValueArity::One, how)?;
     }
@@ -392,6 +395,27 @@ fn servers(key: &str, value: ValueArity, flag: &Flag) -> Result<(), ManifestErro
             Ok(())
         }
     }
+}
+
+/// Checks how the tools of the caller's own MCP server are allowed.
+fn host_tools(flags: &BTreeMap<RunFlag, Flag>) -> Result<(), ManifestError> {
+    for (flag, how) in flags {
+        let Some(rule) = &how.host else { continue };
+        let key = format!("run.flags.{}.host", flag.key());
+        if *flag != RunFlag::McpConfig {
+            return wrong(key, "is for `mcp_config`".into());
+        }
+        if !rule.entry.is_empty() && how.form.is_none() {
+            return wrong(format!("{key}.entry"), "needs `form`: a protocol has no such fields".into());
+        }
+        let Some(allow) = &rule.allow else { continue };
+        template::names(allow).try_for_each(|name| known_name(&format!("{key}.allow"), name, &["server"]))?;
+        if !allow.contains("{server}") || !flags.get(&RunFlag::AllowTool).is_some_and(Flag::is_done) {
+            let reason = "has to be a value of `allow_tool` with `{server}` in it";
+            return wrong(format!("{key}.allow"), reason.into());
+        }
+    }
+    Ok(())
 }
 
 /// Checks templates that have no value to put in.

@@ -210,6 +210,9 @@ pub struct Flag {
     pub file: Option<String>,
     /// How MCP servers are written.
     pub form: Option<McpForm>,
+    /// How the program is told to allow the tools of the caller's own MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostToolRule>,
     /// The alternative for a value that is too long for an argument.
     pub large: Option<Large>,
     /// The only values that the program knows.
@@ -237,6 +240,18 @@ impl Flag {
     pub fn is_done(&self) -> bool {
         self.granted.is_none() && self.ignored.is_none() && self.refused.is_none()
     }
+}
+
+/// How a program is told to allow the tools of one MCP server: the one with which Bowline serves the caller's own functions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostToolRule {
+    /// The value of `allow_tool` that stands for all tools of the server, with `{server}` for its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<String>,
+    /// Fields of the server's entry in `mcp_config`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub entry: BTreeMap<String, serde_json::Value>,
 }
 
 /// An entry in a variable that holds a JSON object: the value is its key.

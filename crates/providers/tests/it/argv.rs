@@ -125,6 +125,15 @@ fn wanting(flag: RunFlag, effort: &str, base: Request) -> Request {
     }
 }
 
+/// A request with the server that the library starts for its caller's own functions.
+fn host_tools(base: Request) -> Request {
+    let server = McpServer::Http {
+        url: "http://127.0.0.1:1/mcp".into(),
+        headers: [("Authorization".to_owned(), "Bearer made-up".to_owned())].into(),
+    };
+    Request { mcp_servers: [("bowline".to_owned(), server)].into(), ..base }
+}
+
 fn rows(manifest: &Manifest) -> Vec<Row> {
     let base = || plain(manifest);
     let row = |name: &str, request: Request| Row { name: name.into(), request, wish: Wish::default() };
@@ -157,6 +166,10 @@ fn rows(manifest: &Manifest) -> Vec<Row> {
     rows.extend([
         wished("no_stream", Wish { streaming: Streaming::Off, ..Wish::default() }),
         wished("binary", Wish { binary: Some("/opt/agent".into()), ..Wish::default() }),
+        Row {
+            request: host_tools(base()),
+            ..wished("(tools of the host)", Wish { host_server: Some("bowline".into()), ..Wish::default() })
+        },
         wished("(terminal)", Wish { transport: Some(StdioKind::Pty), ..Wish::default() }),
     ]);
     rows
