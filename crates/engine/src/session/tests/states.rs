@@ -13,9 +13,9 @@ use crate::run::{ResumeTarget, RunCommand};
 
 /// The last state that an event has announced, and its reason.
 fn announced(world: &World) -> (SessionState, Option<String>) {
-    let last = world.events.iter().rev().find_map(|event| match &event.kind {
-        Kind::SessionStateChanged(changed) => Some((changed.state, changed.reason.clone())),
-        _ => None,
+    let last = world.events.iter().rev().find_map(|event| {
+        let Kind::SessionStateChanged(changed) = &event.kind else { return None };
+        Some((changed.state, changed.reason.clone()))
     });
     last.expect("a state was announced")
 }
