@@ -1,6 +1,6 @@
 //! Which files a run changed, and what it does not leave behind or run on the way.
 
-use crate::world::{World, wait_until};
+use crate::world::World;
 
 const RESULT: &str =
     r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"b"}"#;
@@ -128,12 +128,7 @@ fn one_name_means_one_mcp_server() {
 #[test]
 fn a_session_of_ours_is_resumed_after_a_crash_and_only_by_its_provider() {
     let world = World::new();
-    let mut running = world.practice(&["say one", "hang"]).start();
-    running.says("one");
-    running.kill();
-    let _ = running.end_among_others();
-    // Its keeper ends the agent, a moment after the runner.
-    wait_until("the end of the agent", || world.agents().is_empty());
+    world.runs_and_is_killed();
     let ours = world.journals_begun().remove(0);
     let meta = std::fs::read_to_string(ours.join("session.json")).unwrap();
     assert!(!meta.contains("native_session"), "its runner could not write it: {meta}");

@@ -71,11 +71,7 @@ fn three_runs_of_a_session_share_its_directory_and_its_numbers() {
 #[test]
 fn a_killed_run_is_repaired_and_goes_on_in_its_directory() {
     let world = World::new();
-    let mut running = world.practice(&["say one", "hang"]).start();
-    running.says("one");
-    running.kill();
-    let _ = running.end_among_others();
-    wait_until("the end of the agent", || world.agents().is_empty());
+    world.runs_and_is_killed();
     let ours = only_session(&world);
     world.practice(&["say two"]).with(&["--resume", &ours]).end().exits(0);
     let journal = world.journal();

@@ -94,6 +94,16 @@ impl World {
         self.run("practice", &lines.join("\n")).with(&["--env", "PRACTICE_PACE=0"])
     }
 
+    /// Runs the practice agent until it has printed `one`, kills the command, and waits for the end of the agent.
+    pub(crate) fn runs_and_is_killed(&self) {
+        let mut running = self.practice(&["say one", "hang"]).start();
+        running.says("one");
+        running.kill();
+        let _ = running.end_among_others();
+        // Its keeper ends the agent, a moment after the runner.
+        wait_until("the end of the agent", || self.agents().is_empty());
+    }
+
     /// A run of a shell script that speaks as Claude Code does.
     pub(crate) fn claude(&self, script: &str) -> Call<'_> {
         let path = self.script("agent", script);

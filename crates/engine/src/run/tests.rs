@@ -8,7 +8,7 @@ mod ladder;
 mod numbering;
 mod once;
 mod preparing;
-mod random;
+pub(crate) mod random;
 mod replan;
 mod stopping;
 pub(crate) mod world;

@@ -105,11 +105,15 @@ fn a_busy_runner_is_spoken_to_and_keeps_its_session() {
 #[test]
 fn a_caller_that_is_not_newer_changes_nothing() {
     let live = LiveWorld::new();
-    let session = started(&live, &newer(&live), &["say one"], &[]);
+    // Looking is not work, also from a newer caller.
+    stays_with_its_runner(started(&live, &newer(&live), &["say one"], &[]));
+}
+
+/// Checks that a session which gets a second prompt stays with its runner, and stops it.
+fn stays_with_its_runner(session: Session<'_>) {
     session.has_played(1);
     session.send(&["say two"], &[]);
     session.has_played(2);
-    // Looking is not work, also from a newer caller.
     assert_eq!(runner(&session), session.runner);
     session.stop();
 }
@@ -117,12 +121,7 @@ fn a_caller_that_is_not_newer_changes_nothing() {
 #[test]
 fn a_session_with_a_limit_stays_with_the_runner_that_counts() {
     let live = LiveWorld::new();
-    let session = started(&live, &older(&live), &["say one"], &["--max-tokens", "1000000"]);
-    session.has_played(1);
-    session.send(&["say two"], &[]);
-    session.has_played(2);
-    assert_eq!(runner(&session), session.runner);
-    session.stop();
+    stays_with_its_runner(started(&live, &older(&live), &["say one"], &["--max-tokens", "1000000"]));
 }
 
 #[test]

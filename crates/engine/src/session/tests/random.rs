@@ -10,21 +10,10 @@ use super::questions::{QUESTION, QUESTION_TAKEN_BACK};
 use super::steers::STEERABLE;
 use super::*;
 use crate::run::tests::decisions::{SHELL, TAKEN_BACK};
+use crate::run::tests::random::Dice;
 use crate::run::{RunCommand, SyncId};
 
 const SHELL_TAKEN_BACK: &str = r#"{"method":"$/cancel_request","params":{"requestId":1}}"#;
-
-/// A small generator, so that a failing session can be played again by its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 /// The sender of the orders, with what it has to remember for the checks.
 struct Caller {

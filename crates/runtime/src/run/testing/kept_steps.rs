@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Step;
 use super::kept::KeptStep;
-use super::parse::{ScriptError, ScriptPosition, found, plain};
+use super::parse::{ScriptError, ScriptPosition, found, own_step, steps_of};
 
 const STEPS: &str = "a step: an object with one of say, think, tool, ask, question, steered, result, fail, stdout, stdout_text, \
                      stderr, wait_ms, hang, exit, signal";
@@ -39,25 +39,12 @@ impl KeptReader {
 
     /// Reads a list of steps.
     pub(super) fn steps(&mut self, name: &str, value: &Value) -> Result<Vec<Step>, ScriptError> {
-        let list = value
-            .as_array()
-            .ok_or_else(|| ScriptPosition::new(name).wrong("a list of steps", found(value)))?;
-        let mut steps = Vec::new();
-        for (step, number) in list.iter().zip(1..) {
-            self.step(&ScriptPosition(format!("step {number} of {name}")), step, &mut steps)?;
-        }
-        Ok(steps)
+        steps_of(name, value, |place, step, out| self.step(place, step, out))
     }
 
     fn step(&mut self, place: &ScriptPosition, step: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
-        let one = step.as_object().filter(|step| step.len() == 1).and_then(|step| step.iter().next());
-        let Some((word, value)) = one else { return Err(place.wrong(STEPS, found(step))) };
-        let inner = place.field(word);
-        if let Some(step) = plain(word, &inner, value)? {
-            out.push(step);
-            return Ok(());
-        }
-        match word.as_str() {
+        let Some((word, value, inner)) = own_step(place, step, STEPS, out)? else { return Ok(()) };
+        match word {
             "say" => {
                 let pieces: Result<Vec<&str>, _> = match value.as_array() {
                     Some(pieces) => pieces.iter().map(|piece| inner.text(piece)).collect(),

@@ -160,8 +160,40 @@ pub(super) fn found(value: &Value) -> String {
     }
 }
 
+/// Reads a list of steps: `read` reads each, and adds what it stands for.
+pub(super) fn steps_of(
+    name: &str,
+    value: &Value,
+    mut read: impl FnMut(&ScriptPosition, &Value, &mut Vec<Step>) -> Result<(), ScriptError>,
+) -> Result<Vec<Step>, ScriptError> {
+    let list =
+        value.as_array().ok_or_else(|| ScriptPosition::new(name).wrong("a list of steps", found(value)))?;
+    let mut steps = Vec::new();
+    for (step, number) in list.iter().zip(1..) {
+        read(&ScriptPosition(format!("step {number} of {name}")), step, &mut steps)?;
+    }
+    Ok(steps)
+}
+
+/// Returns the word, the value and the place of a step that the caller reads. Adds a plain step, and returns nothing then.
+pub(super) fn own_step<'a>(
+    place: &ScriptPosition,
+    step: &'a Value,
+    expected: &str,
+    out: &mut Vec<Step>,
+) -> Result<Option<(&'a str, &'a Value, ScriptPosition)>, ScriptError> {
+    let one = step.as_object().filter(|step| step.len() == 1).and_then(|step| step.iter().next());
+    let Some((word, value)) = one else { return Err(place.wrong(expected, found(step))) };
+    let inner = place.field(word);
+    if let Some(step) = plain(word, &inner, value)? {
+        out.push(step);
+        return Ok(None);
+    }
+    Ok(Some((word, value, inner)))
+}
+
 /// Reads a step that is the same in every dialect; none if it is another one.
-pub(super) fn plain(word: &str, inner: &ScriptPosition, value: &Value) -> Result<Option<Step>, ScriptError> {
+fn plain(word: &str, inner: &ScriptPosition, value: &Value) -> Result<Option<Step>, ScriptError> {
     Ok(Some(match word {
         "stdout" => {
             inner.object(value)?;
@@ -190,25 +222,12 @@ struct ScriptReader<'a> {
 
 impl ScriptReader<'_> {
     fn list(&mut self, name: &str, value: &Value) -> Result<Vec<Step>, ScriptError> {
-        let list = value
-            .as_array()
-            .ok_or_else(|| ScriptPosition::new(name).wrong("a list of steps", found(value)))?;
-        let mut steps = Vec::new();
-        for (step, number) in list.iter().zip(1..) {
-            self.step(&ScriptPosition(format!("step {number} of {name}")), step, &mut steps)?;
-        }
-        Ok(steps)
+        steps_of(name, value, |place, step, out| self.step(place, step, out))
     }
 
     fn step(&mut self, place: &ScriptPosition, step: &Value, out: &mut Vec<Step>) -> Result<(), ScriptError> {
-        let one = step.as_object().filter(|step| step.len() == 1).and_then(|step| step.iter().next());
-        let Some((word, value)) = one else { return Err(place.wrong(STEPS, found(step))) };
-        let inner = place.field(word);
-        if let Some(step) = plain(word, &inner, value)? {
-            out.push(step);
-            return Ok(());
-        }
-        match word.as_str() {
+        let Some((word, value, inner)) = own_step(place, step, STEPS, out)? else { return Ok(()) };
+        match word {
             "say" | "think" | "tool" | "result" | "fail" => {
                 if self.dialect != SHORTHAND {
                     let found = format!("a script in the dialect `{}`", self.dialect);
@@ -216,7 +235,7 @@ impl ScriptReader<'_> {
                     return Err(inner.wrong(expected, found));
                 }
                 self.begin(out)?;
-                match word.as_str() {
+                match word {
                     "say" => self.say(&inner, value, out)?,
                     "think" => self.think(inner.text(value)?, out),
                     "tool" => self.tool(&inner, value, out)?,
