@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use bowline_protocol::{Kind, PromptId, QuestionId, Timestamp};
+use bowline_protocol::kinds::Outcome;
+use bowline_protocol::{Code, Kind, PromptId, QuestionId, Timestamp};
 use serde_json::Value;
 
 use crate::conversation::Conversation;
@@ -205,4 +206,13 @@ impl PlayedRecording {
 /// Makes a prompt with the text of a recorded one.
 pub(crate) fn prompt(id: &str, text: &str) -> HostPrompt {
     HostPrompt::of(PromptId::from(id), text)
+}
+
+/// Returns how the first turn of these events ended, with the code of its failure.
+pub(crate) fn first_outcome(drafts: &[UnnumberedEvent]) -> (Outcome, Option<Code>) {
+    let ended = drafts.iter().find_map(|draft| {
+        let Kind::TurnEnded(ended) = &draft.kind else { return None };
+        Some((ended.outcome, ended.failure.as_ref().map(|failure| failure.code.clone())))
+    });
+    ended.expect("the turn has ended")
 }

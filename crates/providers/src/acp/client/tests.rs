@@ -10,6 +10,7 @@ use crate::decode::{Decoder, End};
 use crate::dialect::{ActionDoer, ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
+use crate::played;
 
 mod files;
 mod live;
@@ -100,14 +101,9 @@ impl Scene {
         messages.pop().unwrap_or_default()
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "only the end of the turn matters")]
     fn outcome(&mut self) -> (Outcome, Option<Code>) {
         self.decoder.finish(&End::default(), &self.now, &mut self.drafts);
-        let ended = self.drafts.iter().find_map(|draft| match &draft.kind {
-            Kind::TurnEnded(ended) => Some((ended.outcome, ended.failure.as_ref().map(|it| it.code.clone()))),
-            _ => None,
-        });
-        ended.expect("the turn has ended")
+        played::first_outcome(&self.drafts)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::decode::{Decoder, End};
 use crate::dialect::{ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
+use crate::played;
 
 mod live;
 
@@ -131,14 +132,9 @@ impl Scene {
         }
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "only the end of the turn matters")]
     fn outcome(&mut self) -> (Outcome, Option<Code>) {
         self.decoder.finish(&End::default(), &self.now, &mut self.drafts);
-        let ended = self.drafts.iter().find_map(|draft| match &draft.kind {
-            Kind::TurnEnded(ended) => Some((ended.outcome, ended.failure.as_ref().map(|it| it.code.clone()))),
-            _ => None,
-        });
-        ended.expect("the turn has ended")
+        played::first_outcome(&self.drafts)
     }
 
     fn sent_as(&self, method: &str) -> &Value {
