@@ -10,6 +10,7 @@ const SOURCES: &str = "crates/runtime/src/";
 /// The functions that may read variables: the file, and the function. Each is a public call that an embedder makes, or the capture
 /// itself.
 const DOORS: &[(&str, &str)] = &[
+    ("adapter.rs", "adapter"),
     ("agents/available.rs", "installed"),
     ("agents/available.rs", "usable"),
     ("agents/certificate.rs", "find"),

@@ -29,7 +29,7 @@ const CHANGED: &str = "changed.txt";
 
 const REASON: &str = "Not in this harbour.";
 
-/// What a person does with a request.
+/// The act of a person on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PersonAct {
     Allow,

@@ -1,4 +1,4 @@
-//! What a person sees of a run: recordings of real programs and made events, on terminals in memory and in pipes.
+//! A run on the screen: recordings of real programs and made events, on terminals in memory and in pipes.
 
 mod asks;
 mod made;

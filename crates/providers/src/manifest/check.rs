@@ -82,6 +82,11 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
     for (name, how) in &run.config {
         check(&format!("run.config.{name}"), ValueArity::One, how)?;
     }
+    permissions(manifest)
+}
+
+/// Checks the permission modes.
+fn permissions(manifest: &Manifest) -> Result<(), ManifestError> {
     for (mode, permission) in &manifest.permission {
         let key = format!("permission.{}", mode.as_str());
         plain(&format!("{key}.args"), &permission.args)?;
@@ -103,7 +108,7 @@ pub(super) fn run(manifest: &Manifest) -> Result<(), ManifestError> {
             ("allow_tools", &permission.allow_tools, RunFlag::AllowTool),
             ("deny_tools", &permission.deny_tools, RunFlag::DenyTool),
         ] {
-            let honoured = run.flags.get(&flag).is_some_and(Flag::is_done);
+            let honoured = manifest.run.flags.get(&flag).is_some_and(Flag::is_done);
             if !tools.is_empty() && !honoured {
                 let reason = format!("`run.flags.{}` does not define how tools are named", flag.key());
                 return wrong(format!("{key}.{list}"), reason);

@@ -47,7 +47,7 @@ impl TakenOver {
     }
 }
 
-/// What a runner needs to hand its session over.
+/// The facts that a runner needs to hand its session over.
 #[derive(Debug)]
 pub(super) struct HandOver {
     pub(super) slot: SuccessorSlot,

@@ -169,7 +169,7 @@ fn a_hostile_table_is_drawn_in_time() {
     assert_eq!(shown.matches("one").count(), 8_000, "all rows of a table that is too long to wait");
 }
 
-/// What a text may take at most.
+/// The most bytes that the lines of a text may take.
 fn most(text: &str) -> usize {
     text.len() * 8 + 4 * 1024
 }

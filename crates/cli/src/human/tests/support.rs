@@ -79,7 +79,7 @@ pub(super) fn made(kinds: &[serde_json::Value]) -> Vec<Event> {
     kinds.iter().enumerate().map(event).collect()
 }
 
-/// What the streams are.
+/// The kind of the streams.
 #[derive(Clone, Copy)]
 pub(super) enum Streams {
     /// Both are one terminal of that width, with or without colour.

@@ -43,15 +43,15 @@ fn now() -> Timestamp {
 /// Where a change shows.
 #[derive(Clone, Copy, Debug)]
 enum Shows {
-    /// Who is asked, in which order, and why the others are not.
+    /// The candidates in their order, and why the others are left out.
     Order,
-    /// What is started, with which arguments, variables and input.
+    /// The command, with its arguments, variables and input.
     Command,
-    /// What follows failures.
+    /// The next step after each failure.
     Failing,
     /// How long is waited.
     Waits,
-    /// What is stopped, and when.
+    /// The limits that stop a run.
     Limits,
     /// How long the choice may take.
     Choice,

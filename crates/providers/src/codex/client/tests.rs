@@ -23,7 +23,7 @@ struct Scene {
     decoder: Decoder,
     drafts: Vec<UnnumberedEvent>,
     now: Moment,
-    /// What the client has sent, and whether it hung up.
+    /// The lines that the client has sent, and whether it hung up.
     sent: Vec<Value>,
     hung_up: bool,
     prompt: HostPrompt,

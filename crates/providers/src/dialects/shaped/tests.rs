@@ -1,4 +1,4 @@
-//! What a document that is none gives.
+//! The events of a text that is no document.
 
 use bowline_protocol::{Kind, Timestamp};
 

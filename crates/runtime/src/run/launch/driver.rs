@@ -189,7 +189,7 @@ fn two_way_format(task: &Task, driver: &Driver) -> Option<&'static str> {
     }
 }
 
-/// Says whether a task resumes a session by its id, and only a process for each prompt can do that.
+/// Returns whether a task resumes a session by its id, and only a process for each prompt can do that.
 fn resumes_per_prompt(task: &Task, driver: &Driver) -> bool {
     matches!(task.request.resume, Some(Resume::Id { .. }))
         && driver.manifest().is_some_and(Manifest::resumes_per_prompt)
