@@ -220,6 +220,11 @@ impl From<bowline::Error> for CommandError {
                     .hint("name them again with `--mcp-config FILE`")
                     .hint("a FILE with `{\"mcpServers\": {}}` goes on without them")
             }
+            bowline::Error::NotResumable { gap: ResumeGap::HostTools { .. }, .. } => {
+                Self::new(fault, message)
+                    .hint("resume it with the program that began it")
+                    .hint("`--mcp-config FILE` with `{\"mcpServers\": {}}` goes on without them")
+            }
             bowline::Error::Roster(error) => (*error).into(),
             bowline::Error::Journal(error) => {
                 let hint = error.hint();

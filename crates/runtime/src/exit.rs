@@ -21,6 +21,7 @@ use bowline_protocol::{Category, Code, Failure};
 use crate::agents::roster::RosterError;
 use crate::routing::route::{NoRoute, RouteProblem};
 use crate::run::error::Error;
+use crate::run::host_tools::HostToolError;
 use crate::run::record::Record;
 use crate::run::turn_record::TurnRecord;
 
@@ -112,6 +113,8 @@ impl Error {
             | Self::NotText { .. }
             | Self::NoJournal
             | Self::Refused(_) => USAGE,
+            Self::HostTools(HostToolError::Start { .. }) => INTERNAL,
+            Self::HostTools(_) => USAGE,
             Self::Roster(error) => error.exit_code(),
             Self::NoRoute(error) => error.exit_code(),
             Self::Config(_) | Self::Journal(_) | Self::Socket(_) => CONFIGURATION,

@@ -103,6 +103,7 @@ pub use routing::route;
 pub use run::approval::Approval;
 pub use run::error::{Error, ResumeGap};
 pub use run::git::{git_in, repository_in};
+pub use run::host_tools::{HostTool, HostToolError};
 pub use run::live::{
     AttachedSession, IDLE, LiveSession, SessionFork, SessionTask, StartChild, Successor, SuccessorSlot,
     attach, attach_in, resume, session,

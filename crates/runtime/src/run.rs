@@ -9,6 +9,7 @@ pub(crate) mod drive;
 pub(crate) mod error;
 pub(crate) mod failures;
 pub(crate) mod git;
+pub(crate) mod host_tools;
 pub(crate) mod launch;
 pub(crate) mod live;
 pub(crate) mod record;

@@ -230,6 +230,7 @@ pub(crate) fn preview(task: &Task) -> Result<Preview, Error> {
     configured.settings.clone_from(&task.settings);
     configured.surroundings.clone_from(&task.surroundings);
     configured.not_text.clone_from(&task.not_text);
+    configured.host_tools.clone_from(&task.host_tools);
     configured.request.sampling = tuned(task, settings);
     let context = candidates.configure(*place, None, &mut configured, task.binary.as_ref());
     launch::preview(&configured, &context)

@@ -37,6 +37,7 @@ use crate::run::callback::Callback;
 use crate::run::error::Error;
 use crate::run::failures;
 use crate::run::git::{Snapshot, Tree};
+use crate::run::host_tools::HostServer;
 use crate::run::launch::{Planner, Replanner};
 use crate::run::record::Record;
 use crate::run::subscribe::EventSender;
@@ -92,6 +93,8 @@ pub(crate) struct Drive {
     pub(crate) replanner: Option<Box<Replanner>>,
     /// Makes the plans of further processes of a live session.
     pub(crate) planner: Option<Box<Planner>>,
+    /// Serves the caller's own tools to the agent.
+    pub(crate) host_server: Option<HostServer>,
     /// The number of the last public event, for watchers.
     pub(crate) head: watch::Sender<u64>,
     /// Keeps the run in the session monitor until it is dropped.
@@ -333,6 +336,10 @@ impl ActiveRun {
             self.pending.trouble.get_or_insert(error);
         }
         let ended = self.pending.ended.take().ok_or(Error::Lost)?;
+        if let Some(server) = self.drive.host_server.take() {
+            // Before the record: no function of the caller runs for a run that is over.
+            server.close().await;
+        }
         // Closing the journal waits for the disk.
         Ok(aside::run(move || self.finish(ended)).await)
     }

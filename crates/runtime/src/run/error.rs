@@ -6,6 +6,7 @@ use bowline_protocol::{Failure, SessionId};
 use bowline_providers::invocation::Refusal;
 
 use crate::agents::roster::RosterError;
+use crate::run::host_tools::HostToolError;
 use crate::run::record::Record;
 use crate::run::settings::ConfigError;
 use crate::sessions::budget::BudgetError;
@@ -107,6 +108,9 @@ pub enum Error {
     /// The process that owns the agents' processes could not be started.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
+    /// The tools of the task cannot be served. Nothing was started.
+    #[error(transparent)]
+    HostTools(#[from] HostToolError),
     /// The call was not made in a tokio runtime with timers and IO. Nothing was started.
     #[error(transparent)]
     NoRuntime(#[from] RuntimeGap),
@@ -273,12 +277,27 @@ pub enum ResumeGap {
         /// Their names.
         names: Vec<String>,
     },
+    /// It had tools of its program that the task does not have. [`Task::tool`](crate::Task::tool) gives them to it,
+    /// [`Task::only_named_mcp_servers`](crate::Task::only_named_mcp_servers) goes on without them.
+    #[error(
+        "its {} to be given again: tools are functions of the program that runs the session",
+        listed_tools(names)
+    )]
+    HostTools {
+        /// Their names.
+        names: Vec<String>,
+    },
     /// Another provider ran it.
     #[error("it is a session of {provider}")]
     OtherProvider {
         /// The provider.
         provider: String,
     },
+}
+
+fn listed_tools(names: &[String]) -> String {
+    let noun = if names.len() == 1 { "tool" } else { "tools" };
+    format!("{noun} {}", listed_servers(names))
 }
 
 fn listed_servers(names: &[String]) -> String {

@@ -81,6 +81,7 @@ pub(crate) fn run(task: Task) -> impl Future<Output = Result<Record, Error>> + S
 pub(crate) fn preview(task: &Task, context: &AttemptContext) -> Result<Preview, Error> {
     let driver = Driver::of(task, context)?;
     let task = &mut task.clone();
+    task.check_tools()?;
     resumed::translate(task, driver.name())?;
     let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
     let known = known_program(task, driver.manifest());
@@ -140,6 +141,7 @@ pub(crate) async fn prepare(
     }
     #[cfg(feature = "testing")]
     let cast = task.cast.clone();
+    let host_server = task.serve_tools().await?;
     let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
     // An attempt of the router has the share of its request, with what earlier attempts used.
     let share = context.share.take().or_else(|| task.share.take());
@@ -237,6 +239,7 @@ pub(crate) async fn prepare(
         succession,
         replanner,
         planner,
+        host_server,
         head: tokio::sync::watch::Sender::new(numbering.next_seq - 1),
         _watched: watched,
     });
@@ -304,7 +307,7 @@ async fn launch(task: &mut Task, spec: &RunSpec, scratch: &Path) -> Result<(Laun
     let manifest = driver.manifest();
     #[cfg(feature = "testing")]
     if let Some(script) = task.script.take() {
-        return Ok((Launch::Script(script), None));
+        return Ok((Launch::Script(script.with_tools(task.host_tools.clone())), None));
     }
     let supervisor = host::supervisor()?;
     let mut commands: Vec<process::Command> = invocations

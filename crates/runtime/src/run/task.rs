@@ -7,6 +7,7 @@ mod routed;
 #[cfg(feature = "testing")]
 mod scripts;
 mod session;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use crate::agents::profile::Profile;
 use crate::run::attention::{AlertFinder, AlertWatch};
 use crate::run::callback::SharedCallback;
 use crate::run::error::Error;
+use crate::run::host_tools::HostTool;
 use crate::run::settings::RunSettings;
 use crate::run::trust::{ProjectPlace, ProjectTrust};
 use crate::sessions::budget::Share;
@@ -104,6 +106,8 @@ pub struct Task {
     /// The options of a live session, if the task is one.
     pub(crate) live: Option<LiveOptions>,
     pub(crate) approver: Approver,
+    /// The functions of the caller that the agent can call.
+    pub(crate) host_tools: Vec<HostTool>,
     /// The script of this attempt, set when the provider is chosen.
     #[cfg(feature = "testing")]
     pub(crate) script: Option<crate::run::testing::Script>,
@@ -174,6 +178,7 @@ impl Task {
             beside: None,
             live: None,
             approver: Approver::Mode,
+            host_tools: Vec::new(),
             #[cfg(feature = "testing")]
             script: None,
             #[cfg(feature = "testing")]
@@ -379,8 +384,9 @@ impl Task {
         self
     }
 
-    /// Offers a tool of the host, in the model API's form. Only executable providers can call one.
-    pub fn host_tool(mut self, tool: Json) -> Self {
+    /// Declares a tool in the model API's form. Only executable providers take one: they end the turn with a call of it, which the
+    /// caller carries out. [`Task::tool`] has functions that Bowline calls.
+    pub fn declare_tool(mut self, tool: Json) -> Self {
         self.request.tools.push(tool);
         self
     }

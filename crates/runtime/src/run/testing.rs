@@ -31,6 +31,7 @@
 //! | `{"say": "…"}` or `{"say": ["…", "…"]}` | a message, in one piece or in several |
 //! | `{"think": "…"}` | a thought |
 //! | `{"tool": {"name": "…", "input": {…}, "output": "…", "error": true}}` | a tool call; without `output` it does not end |
+//! | `{"tool": {"name": "…", "input": {…}, "host": true}}` | a call of a tool of the task ([`Task::tool`](crate::Task::tool)): the function runs, and its result is the output |
 //! | `{"result": {"usage": {"input": 1, "output": 2}, "cost_usd": 0.01}}` | the end of a turn that went well; `{}` will do |
 //! | `{"fail": "429 rate limit"}` | the end of a turn that did not, in the words of the provider |
 //! | `{"stdout": {…}}` | one line of JSON, in the dialect |
@@ -106,6 +107,7 @@
 
 mod actor;
 mod cast;
+mod host_call;
 mod kept;
 mod kept_steps;
 mod parse;
@@ -123,6 +125,7 @@ use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::Shape;
 use bowline_providers::dialects;
 
+use host_call::HostCall;
 use kept::{KeptAgent, KeptStep};
 
 pub(crate) use actor::Actor;
@@ -130,6 +133,7 @@ pub(crate) use cast::Cast;
 pub use parse::ScriptError;
 pub use world::World;
 
+use crate::run::host_tools::HostTool;
 use crate::run::task::Task;
 
 /// Reads a script. See the [module](self) for its form.
@@ -168,6 +172,8 @@ pub struct Script {
     waits: Waits,
     /// The scripts of later attempts.
     later: Vec<Script>,
+    /// The tools of the task that plays it.
+    tools: Vec<HostTool>,
 }
 
 /// The content of a script.
@@ -192,6 +198,8 @@ enum Play {
 enum Step {
     /// A step of a process that takes many prompts.
     Kept(Box<KeptStep>),
+    /// A call of a tool of the task, which the agent has announced.
+    Host(Box<HostCall>),
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     Wait(Duration),
@@ -220,7 +228,12 @@ enum Waits {
 impl Script {
     /// Reads a script, or says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
-        Ok(Self { parts: Arc::new(parse::parts(text)?), waits: Waits::Kept, later: Vec::new() })
+        Ok(Self {
+            parts: Arc::new(parse::parts(text)?),
+            waits: Waits::Kept,
+            later: Vec::new(),
+            tools: Vec::new(),
+        })
     }
 
     /// Plays another script when the provider is asked once more: by a retry, or by another task's attempt that follows. The
@@ -281,10 +294,15 @@ impl Script {
         matches!(self.parts.play, Play::Kept { .. })
     }
 
+    /// Gives the script the tools of the task that plays it.
+    pub(crate) fn with_tools(self, tools: Vec<HostTool>) -> Self {
+        Self { tools, ..self }
+    }
+
     /// Makes the agent of an attempt.
     pub(crate) fn actor(&self, attempt: usize) -> Actor {
         let parts = &self.parts;
-        match &parts.play {
+        let actor = match &parts.play {
             Play::Process { steps, retry } => {
                 let steps = retry.as_ref().filter(|_| attempt > 0).unwrap_or(steps);
                 Actor::new(self.timed(steps), parts.on_stop.clone())
@@ -294,7 +312,8 @@ impl Script {
                 let agent = KeptAgent::new(prompts, session.clone(), model.clone());
                 Actor::kept(agent, parts.on_stop.clone())
             }
-        }
+        };
+        actor.with_tools(self.tools.clone())
     }
 
     /// Returns steps with or without their waits.

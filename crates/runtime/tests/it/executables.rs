@@ -39,7 +39,7 @@ async fn every_field() {
         .system_prompt("Be brief.")
         .context([said(Role::User, "before"), said(Role::Assistant, "yes")])
         .sampling(Sampling { max_tokens: Some(10), temperature: Some(0.5), top_p: Some(0.25) })
-        .host_tool(json(r#"{"name":"add"}"#))
+        .declare_tool(json(r#"{"name":"add"}"#))
         .set("seed", json("7"))
         .metadata("task_id", json("\"abc\""));
     let record = task.start().await.unwrap().outcome().await.unwrap();

@@ -7,13 +7,13 @@ use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::Trial;
 
-use crate::support::{Stage, plain};
+use crate::support::{CALL_TOOL, Stage, plain};
 
 /// The page that explains the programs.
 const PAGE: &str = include_str!("../../../../docs/library.md");
 
 /// The programs of the page.
-const PROGRAMS: [&str; 7] = ["chat", "review", "web", "watchers", "session", "adapter", "testing"];
+const PROGRAMS: [&str; 8] = ["chat", "review", "web", "watchers", "session", "adapter", "tools", "testing"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -25,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         plain("guide_watchers_see_every_event", watchers),
         plain("guide_session_takes_many_prompts", session),
         plain("guide_adapter_asks_every_provider", adapter),
+        plain("guide_tools_answers_with_its_own_function", tools),
         plain("guide_testing_starts_nothing", testing),
     ]
 }
@@ -50,6 +51,7 @@ fn stage(providers: &[&str], body: &str) -> Stage {
             [run.flags]
             resume = {{ args = ["--resume", "{{value}}"] }}
             schema = {{ args = ["--schema", "{{value}}"] }}
+            mcp_config = {{ form = "typed", file = "mcp.json", args = ["--mcp-config", "{{file}}"] }}
             "#
         );
         std::fs::write(folder.join(format!("{name}.toml")), text).unwrap();
@@ -171,6 +173,16 @@ fn adapter() {
     let (code, stdout, stderr) = output(program("adapter", &stage).args(["one", "Name it"]));
     let missing = format!("one: `{}` is not usable\n", stage.agent().display());
     assert_eq!((code, stdout), (Some(0), missing), "{stderr}");
+}
+
+fn tools() {
+    let body = r#"
+        ANSWER=$(call_tool stock '{"article":"M4 screw"}'); OTHER=$(call_tool stock '{"article":"rope"}')
+        init; say m1 "$ANSWER, and $OTHER"; result "$ANSWER, and $OTHER""#;
+    let stage = stage(&["clerk"], &format!("{CALL_TOOL}{body}"));
+    let (code, stdout, stderr) = output(program("tools", &stage).args(["clerk", "How many M4 screws?"]));
+    let said = "1200 pieces, and there is no article `rope`\n";
+    assert_eq!((code, stdout.as_str()), (Some(0), said), "{stderr}");
 }
 
 fn testing() {

@@ -8,6 +8,7 @@ mod doors;
 mod embedding;
 mod executables;
 mod guide;
+mod host_tools;
 mod keys;
 mod many;
 mod quiet;
@@ -43,5 +44,6 @@ fn tests() -> ExitCode {
     trials.extend(many::trials());
     trials.extend(quiet::trials());
     trials.extend(guide::trials());
+    trials.extend(host_tools::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

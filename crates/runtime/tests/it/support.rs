@@ -18,6 +18,21 @@ say() { printf '{"type":"assistant","message":{"id":"%s","role":"assistant","con
 result() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"n-1","usage":{"input_tokens":1,"output_tokens":2},"total_cost_usd":0.25}\n' "$1"; }
 "#;
 
+/// Reads the address and the token of the server for the tools from the agent's configuration. `call_tool NAME ARGUMENTS` then prints
+/// the text of a result.
+pub(crate) const CALL_TOOL: &str = r#"
+while [ $# -gt 0 ]; do [ "$1" = --mcp-config ] && CONFIG=$2; shift; done
+export SERVER=$(sed -n 's/.*"url":"http:\/\/\([^/"]*\)\/mcp".*/\1/p' "$CONFIG")
+export TOKEN=$(sed -n 's/.*"Authorization":"Bearer \([^"]*\)".*/\1/p' "$CONFIG")
+call_tool() {
+    export BODY="{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"$1\",\"arguments\":$2}}"
+    bash -c 'exec 3<>/dev/tcp/${SERVER%:*}/${SERVER#*:}
+        printf "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n" "$SERVER" "$TOKEN" >&3
+        printf "Content-Type: application/json\r\nContent-Length: %s\r\n\r\n%s" "${#BODY}" "$BODY" >&3
+        cat <&3' | sed -n 's/.*"text":"\([^"]*\)".*/\1/p'
+}
+"#;
+
 /// A world with a fake agent.
 pub(crate) struct Stage {
     pub(crate) world: World,

@@ -4,6 +4,7 @@ mod crews;
 mod forks;
 mod library;
 mod retries;
+mod tools;
 
 use bowline::kinds::{Outcome, SessionState};
 use bowline::{Kind, OrderRefused, Receipt, SessionOrder, WhenBusy, testing};

@@ -257,7 +257,7 @@ fn order(world: &World, config: &Arc<RunSettings>) -> String {
         |task| task,
         |task| task.hint("fast"),
         |task| task.attach("/nowhere.png"),
-        |task| task.host_tool(Json::parse(r#"{"type": "function"}"#).unwrap()),
+        |task| task.declare_tool(Json::parse(r#"{"type": "function"}"#).unwrap()),
         long,
     ];
     let mut text = String::new();

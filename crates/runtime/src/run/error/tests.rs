@@ -11,6 +11,7 @@ use crate::run::testing::{script, world};
 fn has_cause(error: &Error) -> bool {
     match error {
         Error::NotResumable { source, .. } => source.is_some(),
+        Error::HostTools(error) => matches!(error, HostToolError::Start { .. }),
         Error::Roster(_)
         | Error::Config(_)
         | Error::Ledger { .. }
@@ -95,6 +96,7 @@ fn every_error_keeps_its_cause() {
             &fire_words,
         ),
         (Error::Background(fire()), &fire_words),
+        (Error::from(HostToolError::Start { source: fire() }), &fire_words),
     ];
     for (error, root) in samples {
         assert!(has_cause(&error), "{error:?}");
@@ -103,7 +105,7 @@ fn every_error_keeps_its_cause() {
         // The chain prints the cause; a message that has it too would print it twice.
         assert!(!error.to_string().contains(root.as_str()), "{error}");
     }
-    for error in [Error::NoProvider, Error::TooLong, Error::Lost] {
+    for error in [Error::NoProvider, Error::TooLong, Error::Lost, Error::from(HostToolError::ServerName)] {
         assert!(!has_cause(&error) && error.source().is_none(), "{error:?}");
     }
 }

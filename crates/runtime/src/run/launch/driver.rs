@@ -11,10 +11,12 @@ use bowline_providers::invocation::{
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::run::{Flag, RunFlag};
 
+use super::spec::texts;
 use crate::agents::installed::KnownProgram;
 use crate::agents::models;
 use crate::agents::profile::Profile;
 use crate::run::error::Error;
+use crate::run::host_tools;
 use crate::run::task::{AttemptContext, Task};
 use crate::run::trust;
 
@@ -70,6 +72,9 @@ impl Driver {
         if let (Some(profile), Some(manifest)) = (&task.profile, self.manifest()) {
             profile.alone(manifest, request, &mut invocation, task.variables());
         }
+        if task.host_server().is_some() {
+            host_tools::past_proxies(&mut invocation, &texts(task));
+        }
         Ok(invocation)
     }
 
@@ -84,10 +89,14 @@ impl Driver {
         {
             request.max_cost_usd = None;
         }
-        match self {
+        if let Some(refusal) = host_tools::refused(self.name(), &request, wish) {
+            return Err(refusal);
+        }
+        let built = match self {
             Self::Manifest(manifest) => invocation::build(manifest, &request, wish),
             Self::External(external) => external.1.build(&external.0, &request, wish),
-        }
+        };
+        built.map_err(|refusal| host_tools::renamed(refusal, self.manifest(), &request, wish))
     }
 }
 
@@ -157,6 +166,7 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
         agent_args,
         unrestricted: unrestricted(task),
         prompt: if task.first_prompt().is_some() { PromptTime::Now } else { PromptTime::Later },
+        host_server: task.host_server(),
         repository: driver.manifest().map(|manifest| repository_code(task, manifest)).unwrap_or_default(),
         ..Wish::default()
     }

@@ -79,8 +79,11 @@ pub(super) fn options_of(task: &Task) -> ResumeOptions {
         mcp_servers: request
             .mcp_servers
             .iter()
+            // The server for the task's own tools goes with the run.
+            .filter(|(name, _)| task.host_server().as_ref() != Some(*name))
             .map(|(name, it)| (name.clone(), KeptServer::of(it)))
             .collect(),
+        host_tools: task.host_tools.iter().map(|tool| tool.name().to_owned()).collect(),
         variables: request.env.keys().cloned().collect(),
     }
 }
@@ -123,9 +126,16 @@ fn take_over(task: &mut Task, options: &ResumeOptions) -> Result<(), ResumeGap> 
     if task.servers_chosen {
         return Ok(());
     }
+    let given = |name: &&String| task.host_tools.iter().any(|tool| tool.name() == *name);
+    let names: Vec<String> = options.host_tools.iter().filter(|name| !given(name)).cloned().collect();
+    if !names.is_empty() {
+        return Err(ResumeGap::HostTools { names });
+    }
     let mut missing = Vec::new();
     for (name, kept) in &options.mcp_servers {
-        match kept.server(|name| variables.get(name).cloned()) {
+        // Bowline's own server of this run has the name of a server that the session had.
+        let is_taken = task.request.mcp_servers.contains_key(name);
+        match kept.server(|name| variables.get(name).cloned()).filter(|_| !is_taken) {
             Some(server) => drop(task.request.mcp_servers.insert(name.clone(), server)),
             None => missing.push(name.clone()),
         }

@@ -289,6 +289,7 @@ impl Task {
             surroundings: self.surroundings.clone(),
             share: None,
             beside: None,
+            host_tools: self.host_tools.clone(),
             #[cfg(feature = "testing")]
             script: None,
             #[cfg(feature = "testing")]

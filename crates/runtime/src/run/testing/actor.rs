@@ -8,8 +8,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::host_call::CallSlot;
 use super::{KeptAgent, OnStop, Step};
 use crate::run::agent::AgentEvent;
+use crate::run::host_tools::HostTool;
 use crate::system::clock;
 
 /// The signals by their numbers, as a process would report them.
@@ -24,6 +26,9 @@ pub(crate) struct Actor {
     on_stop: OnStop,
     /// Until when the step in front waits. Kept here, because the wait may be given up and begun again.
     waits_until: Option<Instant>,
+    /// The call of a tool of the task that the step in front makes.
+    calling: CallSlot,
+    tools: Vec<HostTool>,
     /// Events that are not delivered yet.
     ready: VecDeque<AgentEvent>,
     over: bool,
@@ -46,7 +51,14 @@ impl Actor {
     pub(super) fn new(steps: Vec<Step>, on_stop: OnStop) -> Self {
         let (sender, orders) = mpsc::unbounded_channel();
         let (waits_until, ready, over) = (None, VecDeque::new(), false);
-        Self { steps: steps.into(), on_stop, waits_until, ready, over, kept: None, sender, orders }
+        let (calling, tools) = (CallSlot(None), Vec::new());
+        let steps = steps.into();
+        Self { steps, on_stop, waits_until, calling, tools, ready, over, kept: None, sender, orders }
+    }
+
+    /// Gives it the tools of the task.
+    pub(super) fn with_tools(self, tools: Vec<HostTool>) -> Self {
+        Self { tools, ..self }
     }
 
     /// Makes the process that takes many prompts.
@@ -86,6 +98,17 @@ impl Actor {
                         }
                     }
                 }
+                Some(Step::Host(call)) => {
+                    let calling = self.calling.0.get_or_insert_with(|| call.begin(&self.tools));
+                    tokio::select! {
+                        biased;
+                        Some(order) = self.orders.recv() => self.obey(order),
+                        ended = calling => {
+                            self.calling.0 = None;
+                            self.steps[0] = ended;
+                        }
+                    }
+                }
                 Some(Step::Stdout(_) | Step::Stderr(_) | Step::Exit(_)) | None => self.play(),
             }
         }
@@ -98,7 +121,9 @@ impl Actor {
             Some(Step::Stdout(bytes)) => self.ready.push_back(AgentEvent::Stdout { bytes, at }),
             Some(Step::Stderr(bytes)) => self.ready.push_back(AgentEvent::Stderr { bytes, at }),
             Some(Step::Exit(exit)) => self.exit(exit),
-            Some(Step::Wait(_) | Step::Hang | Step::Kept(_)) | None => self.exit(Exit::Code(0)),
+            Some(Step::Wait(_) | Step::Hang | Step::Kept(_) | Step::Host(_)) | None => {
+                self.exit(Exit::Code(0))
+            }
         }
     }
 
@@ -124,6 +149,9 @@ impl Actor {
                 if !matches!(self.steps.front(), Some(Step::Wait(_))) {
                     self.waits_until = None;
                 }
+                if !matches!(self.steps.front(), Some(Step::Host(_))) {
+                    self.calling.0 = None;
+                }
             }
             ActorOrder::Sweep => self.ready.push_back(AgentEvent::Swept(SweepResult::default())),
             ActorOrder::Kill => self.exit(Exit::Signal(SIGKILL)),
@@ -135,7 +163,7 @@ impl Actor {
                         // The process ends with these steps, also one that takes many prompts.
                         steps.push(Step::Exit(Exit::Code(0)));
                         self.steps = steps.into();
-                        self.waits_until = None;
+                        (self.waits_until, self.calling.0) = (None, None);
                     }
                 }
             }
@@ -145,6 +173,7 @@ impl Actor {
     }
 
     fn exit(&mut self, exit: Exit) {
+        self.calling.0 = None;
         if !std::mem::replace(&mut self.over, true) {
             self.ready.extend([AgentEvent::StdoutClosed, AgentEvent::StderrClosed, AgentEvent::Exited(exit)]);
         }

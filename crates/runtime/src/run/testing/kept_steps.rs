@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::Step;
+use super::host_call::{CallForm, HostCall};
 use super::kept::KeptStep;
-use super::parse::{ScriptError, ScriptPosition, found, own_step, steps_of};
+use super::parse::{ScriptError, ScriptPosition, found, is_host_call, own_step, plain, steps_of};
 
 const STEPS: &str = "a step: an object with one of say, think, tool, ask, question, steered, result, fail, stdout, stdout_text, \
                      stderr, wait_ms, hang, exit, signal";
@@ -119,9 +120,12 @@ impl KeptReader {
         out: &mut Vec<Step>,
     ) -> Result<(), ScriptError> {
         let tool = place.object(value)?;
-        let (_, id, call) = self.call(place, tool, &["name", "input", "output", "error"])?;
+        let (name, id, call) = self.call(place, tool, &["name", "input", "output", "error", "host"])?;
+        let input = call["rawInput"].clone();
         out.push(kept(KeptStep::Update(call)));
-        if let Some(output) = tool.get("output") {
+        if is_host_call(place, tool)? {
+            out.push(Step::Host(Box::new(HostCall { name, input, id, form: CallForm::Kept })));
+        } else if let Some(output) = tool.get("output") {
             let failed = tool.get("error").is_some_and(|failed| *failed == Value::Bool(true));
             out.push(ended(&id, place.field("output").text(output)?, failed));
         }
@@ -189,7 +193,7 @@ fn kept(step: KeptStep) -> Step {
 }
 
 /// Makes the end of a tool.
-fn ended(id: &str, output: &str, failed: bool) -> Step {
+pub(super) fn ended(id: &str, output: &str, failed: bool) -> Step {
     let content = json!([{"type": "content", "content": {"type": "text", "text": output}}]);
     let status = if failed { "failed" } else { "completed" };
     let update =
@@ -202,7 +206,7 @@ fn ends(step: &Step) -> bool {
     match step {
         Step::Hang | Step::Exit(_) => true,
         Step::Kept(step) => matches!(**step, KeptStep::End { .. }),
-        Step::Stdout(_) | Step::Stderr(_) | Step::Wait(_) => false,
+        Step::Stdout(_) | Step::Stderr(_) | Step::Wait(_) | Step::Host(_) => false,
     }
 }
 

@@ -7,6 +7,7 @@ use bowline_protocol::Exit;
 use bowline_providers::dialects;
 use serde_json::{Map, Value, json};
 
+use super::host_call::{CallForm, HostCall};
 use super::kept_steps::KeptReader;
 use super::{OnStop, Parts, Play, Step};
 
@@ -302,7 +303,7 @@ impl ScriptReader<'_> {
         out: &mut Vec<Step>,
     ) -> Result<(), ScriptError> {
         let tool = place.object(value)?;
-        place.only(tool, &["name", "input", "output", "error"])?;
+        place.only(tool, &["name", "input", "output", "error", "host"])?;
         let name = match tool.get("name") {
             Some(name) => place.field("name").text(name)?,
             None => return Err(place.wrong("the tool's `name`", found(value))),
@@ -313,13 +314,13 @@ impl ScriptReader<'_> {
         let start =
             json!({"type": "tool_execution_start", "toolCallId": id, "toolName": name, "args": input});
         out.push(line(&start));
-        if let Some(output) = tool.get("output") {
+        if is_host_call(place, tool)? {
+            let name = name.to_owned();
+            out.push(Step::Host(Box::new(HostCall { name, input, id, form: CallForm::Shorthand })));
+        } else if let Some(output) = tool.get("output") {
             let output = place.field("output").text(output)?;
             let failed = tool.get("error").is_some_and(|failed| *failed == Value::Bool(true));
-            let result = json!({"content": [{"type": "text", "text": output}]});
-            let end = json!({"type": "tool_execution_end", "toolCallId": id, "toolName": name,
-                "result": result, "isError": failed});
-            out.push(line(&end));
+            out.push(ended(&id, name, output, failed));
         }
         Ok(())
     }
@@ -368,6 +369,25 @@ impl ScriptReader<'_> {
         out.push(line(&json!({"type": "agent_end"})));
         Ok(())
     }
+}
+
+/// Returns whether a tool is a call of a tool of the task, whose output is not in the script.
+pub(super) fn is_host_call(place: &ScriptPosition, tool: &Map<String, Value>) -> Result<bool, ScriptError> {
+    let Some(host) = tool.get("host") else { return Ok(false) };
+    if *host != Value::Bool(true) {
+        return Err(place.field("host").wrong("true", found(host)));
+    }
+    match ["output", "error"].into_iter().find(|key| tool.contains_key(*key)) {
+        Some(key) => Err(place.wrong("`host` without `output` and `error`", format!("`{key}`"))),
+        None => Ok(true),
+    }
+}
+
+/// Makes the end of a tool.
+pub(super) fn ended(id: &str, name: &str, output: &str, failed: bool) -> Step {
+    let result = json!({"content": [{"type": "text", "text": output}]});
+    line(&json!({"type": "tool_execution_end", "toolCallId": id, "toolName": name,
+        "result": result, "isError": failed}))
 }
 
 /// Makes a line of JSON.

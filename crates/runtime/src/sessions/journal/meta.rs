@@ -189,6 +189,9 @@ pub struct ResumeOptions {
     /// MCP servers, as far as they are kept.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp_servers: BTreeMap<String, KeptServer>,
+    /// The names of the caller's own tools: functions, which no file can keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_tools: Vec<String>,
     /// The names of the variables that the caller set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
