@@ -6,6 +6,7 @@ mod basics;
 mod conversations;
 mod deciding;
 pub(crate) mod faults;
+mod host_tools;
 mod options;
 mod repository;
 mod runners;
@@ -109,6 +110,11 @@ fn live(manifest: &Manifest, has: fn(&Capabilities) -> bool, otherwise: &str) ->
     } else {
         CaseClaim::No(Some(otherwise.to_owned()))
     }
+}
+
+/// Claims that functions of the embedder can be called.
+fn host_tool(manifest: &Manifest) -> CaseClaim {
+    if host_tools::is_claimed(manifest) { CaseClaim::Yes } else { option(manifest, RunFlag::McpConfig) }
 }
 
 /// Claims that a person can decide.
@@ -286,6 +292,12 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         |it| option(it, RunFlag::Image),
         CaseBody::Runs(|context| Box::pin(options::image(context))),
     ),
+    twice(case(
+        "host-tool",
+        "the agent calls a function of the program that embeds Bowline, and the model gets its result",
+        host_tool,
+        CaseBody::Runs(|context| Box::pin(host_tools::called(context))),
+    )),
     twice(smoke(
         "large-prompt",
         "a prompt of 900 KB arrives whole",

@@ -213,7 +213,10 @@ fn called(form: &CallForm, tool: Option<&Tool>, names: &TextValues, number: u64,
     ToolCall {
         id: format!("sim{number:06}x{index}"),
         tool: form.tool.clone(),
-        namespace: tool.and_then(|tool| tool.namespace.clone()),
+        namespace: match tool {
+            Some(tool) => tool.namespace.clone(),
+            None => form.namespace.clone(),
+        },
         input,
     }
 }

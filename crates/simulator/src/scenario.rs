@@ -131,6 +131,8 @@ pub(crate) struct Call {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallForm {
     pub(crate) tool: String,
+    /// The namespace of a tool that the request does not offer, in APIs that have namespaces.
+    pub(crate) namespace: Option<String>,
     /// The input, as a table.
     pub(crate) input: Option<toml::Table>,
     /// The input of a tool that takes a string and no JSON.

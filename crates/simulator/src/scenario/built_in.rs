@@ -27,6 +27,8 @@ scenarios! {
     "hang"
     "hang-after-headers"
     "hang-midway"
+    "host-tool"
+    "host-tool-search"
     "long"
     "loop"
     "max-tokens"
