@@ -197,7 +197,7 @@ fn check_decisions(world: &World, seed: u64) {
             Kind::ApprovalDecided(decided) => {
                 let open = open.entry(decided.id.as_str()).or_default();
                 *open -= 1;
-                assert!(*open >= 0, "seed {seed}: decided twice: {}", world.log());
+                assert!(*open >= 0, "seed {seed}: {} was decided twice: {}", decided.id, world.log());
             }
             _ => {}
         }

@@ -29,6 +29,8 @@ const AT_MOST: usize = 64;
 
 /// The protocol's code of a file that does not exist.
 const NOT_FOUND: i64 = -32002;
+/// JSON-RPC: it is no valid request.
+const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: the parameters cannot be used.
 pub(super) const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: it did not work.
@@ -116,6 +118,10 @@ impl AcpClient {
     ) -> Option<Vec<u8>> {
         if matches!(self.stage, AcpStage::Cancelling) {
             return Some(self.peer.refuse(id, CANCELLED, "the prompt is being cancelled"));
+        }
+        if self.host.asked.iter().any(|(_, open, _)| open == id) {
+            // Two decisions about one id could not be told apart.
+            return Some(self.peer.refuse(id, INVALID_REQUEST, "the id is that of an open request"));
         }
         let CallApproval { category, risk, summary, input, paths } = asks;
         let approval = approvals::approval(&id.to_string());

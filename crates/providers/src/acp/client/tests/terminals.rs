@@ -41,9 +41,9 @@ fn a_command_is_an_approval_before_the_host_has_it() {
     let asked = scene.awaited();
     let about = (asked.category, asked.risk, asked.paths.clone(), asked.doer);
     assert_eq!(about, (ApprovalCategory::Shell, Risk::High, None, ActionDoer::Host));
-    let shown = scene.drafts.iter().find_map(|event| match &event.kind {
-        Kind::ApprovalAsked(asked) => Some((asked.summary.clone(), asked.input.clone())),
-        _ => None,
+    let shown = scene.drafts.iter().find_map(|event| {
+        let Kind::ApprovalAsked(asked) = &event.kind else { return None };
+        Some((asked.summary.clone(), asked.input.clone()))
     });
     let (summary, input) = shown.expect("it was shown");
     assert_eq!(summary, "make 'all it' x");
