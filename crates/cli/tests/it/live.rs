@@ -11,6 +11,7 @@ mod control;
 mod crashes;
 mod decide;
 mod files;
+mod forms;
 mod impostors;
 mod inside;
 mod newer;

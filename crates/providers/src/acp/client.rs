@@ -286,7 +286,9 @@ impl AcpClient {
                 }
                 self.peer.answer(&id, &choices::response(&options, &ApprovalAnswer::DENY))
             }
-            "elicitation/create" if self.talk.answers_questions && !self.open.is_full() => {
+            "elicitation/create"
+                if self.talk.answers_questions && requests::is_form(params) && !self.open.is_full() =>
+            {
                 let question = approvals::question(&id.to_string());
                 let schema = params.get("requestedSchema").cloned().unwrap_or_default();
                 self.open.add_form(question.clone(), id, schema);

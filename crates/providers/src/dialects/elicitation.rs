@@ -1,7 +1,7 @@
 //! MCP elicitation: a form that an MCP server wants filled in. Codex and ACP agents pass it on in the same shape.
 //!
 //! A form is one question. The answers go to its fields in the alphabetical order of their names, because a JSON object has no
-//! order.
+//! order. claude-agent-acp 0.99.1 adds a field for another answer to each field with choices: such a form has one field that counts.
 
 use bowline_protocol::Excerpt;
 use serde_json::{Map, Value};
@@ -12,23 +12,34 @@ const LIMIT: usize = 64;
 /// Returns the text of the question. If the form has several fields, their names follow in the order of the answers.
 pub(crate) fn text(message: &str, schema: &Value) -> String {
     let names: Vec<&str> = fields(schema).map(|(name, _)| name.as_str()).collect();
-    if names.len() > 1 { format!("{message}\n({})", names.join(", ")) } else { message.to_owned() }
+    if names.len() > 1 && main_field(schema).is_none() {
+        format!("{message}\n({})", names.join(", "))
+    } else {
+        message.to_owned()
+    }
 }
 
-/// Returns the choices, and whether several may be taken. Only a form with one field has choices that can be shown as such.
+/// Returns the choices, and whether several may be taken. Only a form with one field that counts has choices that can be shown as
+/// such.
 pub(crate) fn choices(schema: &Value) -> (Vec<String>, bool) {
-    let Some(field) = only_field(schema) else { return (Vec::new(), false) };
-    let list = ["/enum", "/items/enum"].iter().find_map(|path| field.pointer(path)?.as_array());
-    let choices = list.into_iter().flatten().take(LIMIT).map(plain).collect();
-    (choices, field.get("items").is_some())
+    let Some((_, field)) = main_field(schema) else { return (Vec::new(), false) };
+    (choices_of(field), field.get("items").is_some())
+}
+
+/// Returns the choices of a field: plain, or with a title each.
+fn choices_of(field: &Value) -> Vec<String> {
+    let list = |paths: &[&str]| paths.iter().find_map(|path| field.pointer(path)?.as_array()).cloned();
+    let plain_ones = list(&["/enum", "/items/enum"]).unwrap_or_default();
+    let titled = list(&["/oneOf", "/anyOf", "/items/oneOf", "/items/anyOf"]).unwrap_or_default();
+    let titled = titled.iter().filter_map(|choice| choice.get("const"));
+    plain_ones.iter().chain(titled).take(LIMIT).map(plain).collect()
 }
 
 /// Returns the content of the form with these answers. Fields behind the last answer are left out.
 pub(crate) fn content(schema: &Value, answers: &[String]) -> Value {
-    if let Some(field) = only_field(schema).filter(|field| field.get("items").is_some()) {
+    if let Some((name, field)) = main_field(schema).filter(|(_, field)| field.get("items").is_some()) {
         let values = answers.iter().map(|answer| value(field.get("items").unwrap_or(&Value::Null), answer));
-        let name = fields(schema).map(|(name, _)| name.clone());
-        return Value::Object(name.map(|name| (name, values.clone().collect())).collect());
+        return Value::Object([(name.clone(), values.collect())].into_iter().collect());
     }
     let filled =
         fields(schema).zip(answers).map(|((name, field), answer)| (name.clone(), value(field, answer)));
@@ -88,10 +99,20 @@ fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema.get("properties").and_then(Value::as_object).into_iter().flatten().take(LIMIT)
 }
 
-fn only_field(schema: &Value) -> Option<&Value> {
+/// Returns the field that the question is about: the only one, or the first one if only it has choices and no other is required.
+fn main_field(schema: &Value) -> Option<(&String, &Value)> {
     let mut fields = fields(schema);
-    let (_, field) = fields.next()?;
-    fields.next().is_none().then_some(field)
+    let first = fields.next()?;
+    let mut others = fields.peekable();
+    if others.peek().is_none() {
+        return Some(first);
+    }
+    let required = |name: &str| {
+        let list = schema.get("required").and_then(Value::as_array);
+        list.is_some_and(|list| list.iter().any(|it| it.as_str() == Some(name)))
+    };
+    let counts = others.any(|(name, field)| required(name) || !choices_of(field).is_empty());
+    (!counts && !choices_of(first.1).is_empty()).then_some(first)
 }
 
 /// Writes an answer in the type of its field. If it does not have that type, it stays text, and the server rejects it.
@@ -166,5 +187,27 @@ mod tests {
         assert_eq!(answers(&json!({ "action": "accept", "content": filled })), ["1", "2"]);
         assert!(answers(&json!({ "action": "decline", "content": null })).is_empty());
         assert_eq!(content(&Value::Null, &[]), json!({}));
+    }
+
+    #[test]
+    fn a_field_for_another_answer_is_no_second_question() {
+        // As claude-agent-acp 0.99.1 asks.
+        let choices_of = |list: &str| json!({ list: [{ "const": "Red", "title": "Red", "description": "warm" }, { "const": "Blue", "title": "Blue" }] });
+        let mut one = choices_of("oneOf");
+        one["type"] = json!("string");
+        let other = json!({ "type": "string", "title": "Other" });
+        let form = json!({ "properties": { "question_0": one, "question_0_custom": other } });
+        let both = vec!["Red".to_owned(), "Blue".to_owned()];
+        assert_eq!((text("Which?", &form), choices(&form)), ("Which?".to_owned(), (both.clone(), false)));
+        assert_eq!(content(&form, &["Blue".to_owned()]), json!({ "question_0": "Blue" }));
+        let many = json!({ "type": "array", "items": choices_of("anyOf") });
+        let form = json!({ "properties": { "question_0": many, "question_0_custom": other } });
+        assert_eq!(choices(&form), (both.clone(), true));
+        assert_eq!(content(&form, &both), json!({ "question_0": ["Red", "Blue"] }));
+        // Two questions, and a second field that is needed.
+        let two = json!({ "properties": { "question_0": one, "question_1": one } });
+        assert_eq!(choices(&two), (vec![], false));
+        let needed = json!({ "properties": { "a": one, "b": other }, "required": ["b"] });
+        assert_eq!((choices(&needed), text("?", &needed)), ((vec![], false), "?\n(a, b)".to_owned()));
     }
 }

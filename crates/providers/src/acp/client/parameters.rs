@@ -58,16 +58,23 @@ fn attached(talk: &Conversation, prompt: &HostPrompt, file: &Attachment, images:
     link
 }
 
-/// Our name, and what we offer: files and terminals only where the manifest says so, because the agent has its own.
+/// Our name, and what we offer: files and terminals only where the manifest says so, because the agent has its own; forms where a
+/// caller fills them in.
 pub(in super::super) fn introduction(talk: &Conversation) -> Value {
     let files = talk.host_files == HostOffer::Offered;
     let terminals = talk.host_terminals == HostOffer::Offered;
-    json!({
+    let mut introduction = json!({
         "protocolVersion": PROTOCOL,
         // Offering `fs` breaks Gemini 0.61.0: it reads a new file through us first, and fails to write it after "not found".
         "clientCapabilities": { "fs": { "readTextFile": files, "writeTextFile": files }, "terminal": terminals },
         "clientInfo": { "name": "bowline", "title": "Bowline", "version": env!("CARGO_PKG_VERSION") },
-    })
+    });
+    // Only where questions are answered: claude-agent-acp 0.99.1 withholds its tool for questions from other clients. No pages of
+    // the web (`url`): nothing opens them.
+    if talk.answers_questions {
+        introduction["clientCapabilities"]["elicitation"] = json!({ "form": {} });
+    }
+    introduction
 }
 
 pub(super) fn server(name: &str, server: &McpServer) -> Value {

@@ -82,6 +82,11 @@ impl OpenRequests {
     }
 }
 
+/// Returns whether a question is a form. A page of the web is no question that could be answered here, and was not offered.
+pub(super) fn is_form(params: &Value) -> bool {
+    params.get("mode").and_then(Value::as_str).is_none_or(|mode| mode == "form")
+}
+
 /// Returns the response to a permission request of a prompt that was cancelled.
 pub(super) fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })

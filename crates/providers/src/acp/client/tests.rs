@@ -14,6 +14,7 @@ use crate::played;
 
 mod files;
 mod live;
+mod questions;
 mod servers;
 mod terminals;
 
