@@ -53,7 +53,7 @@ pub(crate) fn refusal(schema: &Value, answers: &[String]) -> Option<&'static str
     if count == 0 {
         return None;
     }
-    if let Some(items) = only_field(schema).and_then(|field| field.get("items")) {
+    if let Some(items) = main_field(schema).and_then(|(_, field)| field.get("items")) {
         return answers.iter().find_map(|answer| wrong(items, answer));
     }
     let required = schema.get("required").and_then(Value::as_array);
@@ -73,8 +73,9 @@ pub(crate) fn refusal(schema: &Value, answers: &[String]) -> Option<&'static str
 
 /// Returns why a field does not take an answer.
 fn wrong(field: &Value, answer: &str) -> Option<&'static str> {
-    let choices = field.get("enum").and_then(Value::as_array).filter(|choices| choices.len() <= LIMIT);
-    if choices.is_some_and(|choices| !choices.iter().any(|choice| plain(choice) == answer)) {
+    let choices = choices_of(field);
+    // A list of this length may have been cut.
+    if !choices.is_empty() && choices.len() < LIMIT && !choices.iter().any(|choice| choice == answer) {
         return Some("the answer is none of the choices");
     }
     let value = value(field, answer);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Step;
 use super::host_call::{CallForm, HostCall};
 use super::kept::KeptStep;
-use super::parse::{ScriptError, ScriptPosition, found, is_host_call, own_step, plain, steps_of};
+use super::parse::{ScriptError, ScriptPosition, found, is_host_call, own_step, steps_of};
 
 const STEPS: &str = "a step: an object with one of say, think, tool, ask, question, steered, result, fail, stdout, stdout_text, \
                      stderr, wait_ms, hang, exit, signal";

@@ -34,7 +34,6 @@ fn decide(scene: &mut Scene, answer: &ApprovalAnswer) -> Sent {
 const CREATE: &str = r#""command":"make","args":["all it","x"],"env":[{"name":"A","value":"1"}],"cwd":"/src/sub","outputByteLimit":9"#;
 
 #[test]
-#[expect(clippy::wildcard_enum_match_arm, reason = "only the approval is looked at")]
 fn a_command_is_an_approval_before_the_host_has_it() {
     let mut scene = prompted();
     scene.hears(&request(7, "terminal/create", CREATE));
