@@ -101,7 +101,7 @@ pub trait ProviderAdapter: std::fmt::Debug + Send + Sync {
     ) -> AdapterFuture<'a, Result<Receipt, OrderRefused>> {
         Box::pin(async move {
             match session.steer(text.clone()).await {
-                Err(OrderRefused::NotSteerable { .. }) => session.send(text).await,
+                Err(OrderRefused::NotSteerable { .. } | OrderRefused::TurnOver) => session.send(text).await,
                 answer => answer,
             }
         })
