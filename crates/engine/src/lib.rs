@@ -10,6 +10,7 @@ pub mod breaker;
 pub mod budget;
 pub mod fallback;
 pub mod footprint;
+pub mod policy;
 pub mod retry;
 pub mod route;
 mod run;

@@ -36,8 +36,8 @@ pub use order::{
 };
 pub use remedy::{FieldValue, NotAField, Remedy, RequestField};
 pub use request::{
-    Attachment, GatedAction, McpServer, Message, NetworkMode, PermissionMode, PolicySpec, Request, Resume,
-    Role, Sampling, TaskSpec,
+    Attachment, GatedAction, McpServer, Message, NetworkMode, OwnCategory, PermissionMode, PolicySpec,
+    Request, Resume, Role, Sampling, TaskSpec, TurnLimits,
 };
 pub use time::{BadSpan, BadTimestamp, Millis, Timestamp};
 pub use usage::{Basis, Usage, UsageSource};

@@ -302,4 +302,65 @@ pub struct PolicySpec {
     /// How much of the network may be used.
     #[serde(default)]
     pub network_mode: NetworkMode,
+    /// Hosts that may be used in a restricted network; `*.example.org` stands for all below it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network_hosts: Vec<String>,
+    /// Paths that may be read. Empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_allowlist: Vec<String>,
+    /// Paths that may not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_denylist: Vec<String>,
+    /// Paths that may be written. Empty: those of the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_allowlist: Vec<String>,
+    /// Paths that may not be written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_denylist: Vec<String>,
+    /// Tools, MCP tools among them, that may be called. Empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_allowlist: Vec<String>,
+    /// Tools that may not be called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_denylist: Vec<String>,
+    /// Branches that a merge or a push needs an approval for. Empty: `main`, `master`, `trunk`, `release*`, `production`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected_branches: Vec<String>,
+    /// More actions that need an approval, under names of your own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_categories: Vec<OwnCategory>,
+    /// The most that one turn may change without an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_limits: Option<TurnLimits>,
+}
+
+/// Commands and tools that need an approval, under a name of the policy's author.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OwnCategory {
+    /// The name.
+    pub name: String,
+    /// Commands, in the form of a denylist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shell: Vec<String>,
+    /// Tools, in the form of a denylist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+}
+
+/// The most that one turn may change. A missing limit limits nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TurnLimits {
+    /// Files that are changed, created or deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
+    /// Lines that are added or removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
+    /// Files that are deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletions: Option<u64>,
 }

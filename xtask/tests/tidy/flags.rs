@@ -12,6 +12,9 @@ const PROGRAMS: &[&str] = &["certify", "cli", "practice", "provider-kit", "simul
 /// The crate whose arguments are those of agents.
 const PROVIDERS: &str = "crates/providers/src/";
 
+/// The judge of policies, which knows the arguments of the programs that agents run.
+const POLICY: &str = "crates/engine/src/policy/";
+
 /// Modules of that crate whose comments quote the command lines and the help of agents, besides the folders of providers.
 const ABOUT_AGENTS: &[&str] = &["crates/providers/src/probe", "crates/providers/src/invocation/external.rs"];
 
@@ -99,7 +102,7 @@ fn mentions(text: &str, flag: &str) -> bool {
 fn in_rust(file: &File, files: &[File]) -> Vec<(usize, String)> {
     // The formatter puts the tests of a module at its end.
     let text = file.text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    let of_agents = file.path.starts_with(PROVIDERS);
+    let of_agents = [PROVIDERS, POLICY].iter().any(|folder| file.path.starts_with(folder));
     let folder = file.path.strip_prefix(PROVIDERS).and_then(|path| path.split('/').next());
     let manifest = folder.map(|folder| format!("{PROVIDERS}{folder}/"));
     let describes = manifest.is_some_and(|folder| {

@@ -28,7 +28,15 @@ const THINKERS: &[Thinker] = &[
     },
     Thinker {
         folder: "crates/engine/",
-        dependencies: &["bowline-protocol", "bowline-providers", "jiff", "serde", "serde_json", "thiserror"],
+        dependencies: &[
+            "bowline-protocol",
+            "bowline-providers",
+            "brush-parser",
+            "jiff",
+            "serde",
+            "serde_json",
+            "thiserror",
+        ],
     },
 ];
 
