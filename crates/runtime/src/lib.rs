@@ -74,6 +74,7 @@ mod system;
 
 pub use bowline_engine::fallback::{StreamFallback, StreamRule};
 pub use bowline_engine::footprint::Footprint;
+pub use bowline_engine::policy;
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::{KeeperError, RuntimeGap, SpawnError, SpawnErrorKind};
@@ -82,10 +83,10 @@ pub use bowline_protocol::{
     AckGap, ApprovalCategory, ApprovalId, ApprovalOption, ApprovalVerdict, Approvals, Attachment, BadSpan,
     BadTimestamp, Basis, Capabilities, Category, ChildRequest, Code, Decider, Decision, EnforcedBy, Event,
     Excerpt, Exit, Failure, FieldValue, GatedAction, Json, Kind, LastTurn, McpServer, Message, MessageId,
-    Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused, PermissionMode, PolicySpec,
+    Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused, OwnCategory, PermissionMode, PolicySpec,
     PrFlow, PromptId, QuestionId, QueuedPrompt, RawFile, RawSpan, Receipt, Remedy, Request, RequestField,
     Resume, ResumeSupport, Risk, Role, Sampling, SessionId, SessionOrder, SessionSnapshot, Source,
-    StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, UnknownKind, Usage, UsageReports,
+    StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, TurnLimits, UnknownKind, Usage, UsageReports,
     UsageSource, WhenBusy, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal, StdioKind, Unrestricted};
