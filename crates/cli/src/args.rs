@@ -3,6 +3,7 @@
 pub(crate) mod config;
 pub(crate) mod inspection;
 pub(crate) mod live;
+pub(crate) mod policy;
 pub(crate) mod provide;
 pub(crate) mod provider;
 pub(crate) mod request;
@@ -88,6 +89,9 @@ pub(crate) enum Command {
     /// Show what this project's files would run, and trust their current content
     #[command(after_help = trust::EXAMPLES)]
     Trust(trust::TrustArgs),
+    /// Show what a policy decides about a command; runs do not enforce one yet
+    #[command(after_help = policy::EXAMPLES)]
+    Policy(policy::PolicyArgs),
     /// List the model prices that Bowline knows
     Prices(TableArgs),
     /// Convert the output of an agent into events or another format

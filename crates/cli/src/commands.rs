@@ -18,6 +18,7 @@ pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod models;
 pub(crate) mod orders;
+pub(crate) mod policy;
 pub(crate) mod prices;
 pub(crate) mod provide;
 pub(crate) mod provider;

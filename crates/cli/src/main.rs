@@ -79,6 +79,7 @@ fn run(args: Args) -> Result<(), CommandError> {
         Command::Config(args) => commands::config::run(&args, &mut stdout),
         Command::Init(args) => commands::init::run(&args, &mut stdout),
         Command::Trust(args) => commands::trust::run(&args, &mut stdout),
+        Command::Policy(args) => commands::policy::run(&args, &mut stdout),
         Command::Prices(args) => commands::prices::run(&args, &mut stdout),
         Command::Completions(args) => commands::shell::completions(&args, &mut stdout),
         Command::Complete(args) => commands::complete::run(&args, &mut stdout),

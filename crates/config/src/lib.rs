@@ -21,6 +21,7 @@
 mod checkup;
 mod external;
 mod place;
+mod policy;
 mod project;
 mod router;
 mod settings;
@@ -39,6 +40,7 @@ use bowline_protocol::Millis;
 
 pub use checkup::checkup_items;
 pub use place::Places;
+pub use policy::read_policy;
 pub(crate) use project::{ProjectFile, base_of, project_files};
 pub use settings::{KEYS, Key, KeyKind, Setting, SettingOrigin, Settings, edit};
 

@@ -381,6 +381,11 @@ impl Node {
         self.line
     }
 
+    /// Returns the column, counted from 1.
+    pub(super) fn column(&self) -> usize {
+        self.column
+    }
+
     /// Calls for every `${NAME}` in it, keys among them, with the line.
     pub(super) fn variables(&self, each: &mut dyn FnMut(usize, &str)) {
         match &self.value {
