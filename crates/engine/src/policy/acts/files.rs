@@ -197,10 +197,8 @@ fn link_target(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, target: &ShellW
         return judge.write_word(target, &call.command.dirs, Some(target.span));
     }
     for path in judge.paths_of(target, &call.command.dirs) {
-        if !judge.facts.is_inside(&path) {
-            let absolute = ShellWord { text: path.to_string_lossy().into_owned(), ..target.clone() };
-            judge.write_word(&absolute, &call.command.dirs, Some(target.span));
-        }
+        let absolute = ShellWord { text: path.to_string_lossy().into_owned(), ..target.clone() };
+        judge.write_word(&absolute, &call.command.dirs, Some(target.span));
     }
 }
 
