@@ -83,11 +83,11 @@ pub use bowline_protocol::{
     AckGap, ApprovalCategory, ApprovalId, ApprovalOption, ApprovalVerdict, Approvals, Attachment, BadSpan,
     BadTimestamp, Basis, Capabilities, Category, ChildRequest, Code, Decider, Decision, EnforcedBy, Event,
     Excerpt, Exit, Failure, FieldValue, GatedAction, Json, Kind, LastTurn, McpServer, Message, MessageId,
-    Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused, OwnCategory, PermissionMode, PolicySpec,
-    PrFlow, PromptId, QuestionId, QueuedPrompt, RawFile, RawSpan, Receipt, Remedy, Request, RequestField,
-    Resume, ResumeSupport, Risk, Role, Sampling, SessionId, SessionOrder, SessionSnapshot, Source,
-    StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, TurnLimits, UnknownKind, Usage, UsageReports,
-    UsageSource, WhenBusy, kinds,
+    Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused, OwnCategory, PermissionMode,
+    PolicySpec, PrFlow, PromptId, QuestionId, QueuedPrompt, RawFile, RawSpan, Receipt, Remedy, Request,
+    RequestField, Resume, ResumeSupport, Risk, Role, Sampling, SessionId, SessionOrder, SessionSnapshot,
+    Source, StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, TurnLimits, UnknownKind, Usage,
+    UsageReports, UsageSource, WhenBusy, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal, StdioKind, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
