@@ -14,6 +14,7 @@ mod waits;
 mod wake;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +24,11 @@ use bowline_protocol::{Event, Excerpt, Millis, OrderRefused, RawFile, Receipt, S
 use bowline_providers::views::Digest;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
 use host::HostDesk;
-use waits::{finished, finished_now, next, others, room, waited};
+use waits::{finished_now, room};
 use wake::{DecisionSync, FilesAfter, Planning, Preparation, Replanning, WakeReason};
 
 use crate::agents::installed::Succession;
@@ -110,6 +111,14 @@ struct ActiveRun {
     step: RunStep,
     digest: Digest,
     pending: Pending,
+    /// When the timer fires.
+    armed: Option<Millis>,
+    /// Whether the waiting output was read before a late timer counts.
+    caught_up: bool,
+    /// Whether all handles that could send an order are dropped.
+    orders_closed: bool,
+    /// How long the run has handled output without yielding to other tasks.
+    busy: Duration,
 }
 
 /// A timer later than this means that the process was stopped: even on a busy machine, a timer is not that late.
@@ -201,124 +210,96 @@ impl ActiveRun {
             step: RunStep::default(),
             digest: Digest::default(),
             pending: Pending::default(),
+            armed: None,
+            caught_up: false,
+            orders_closed: false,
+            busy: Duration::ZERO,
         }
     }
 
     async fn drive(mut self: Box<Self>) -> Result<Record, Error> {
-        let mut orders_open = true;
         self.handle(RunInput::Begin);
         // Any time will do: the first round of the loop sets the timer.
         let timer = tokio::time::sleep(Duration::from_secs(86_400));
         tokio::pin!(timer);
-        let (mut armed, mut busy) = (None, Duration::ZERO);
-        let mut caught_up = false;
         while self.pending.ended.is_none() {
-            let deadlines = self.drive.engine.deadline().into_iter().chain(self.pending.index_due);
-            let deadlines = deadlines.chain(self.drive.account.as_ref().and_then(Account::deadline));
-            let deadlines = deadlines.chain(self.sync_deadline());
-            let at = deadlines.min().unwrap_or(Millis(u64::from(u32::MAX)));
+            let at = self.next_deadline();
             // Output moves the deadline all the time; a timer that is too early costs one look at the clock.
-            if armed.is_none_or(|armed| at < armed) {
+            if self.armed.is_none_or(|armed| at < armed) {
                 timer.as_mut().reset(self.began + Duration::from_millis(at.0));
-                armed = Some(at);
+                self.armed = Some(at);
             }
-            let held = self.pending.holds_back();
-            // `biased`, in this order: an order to stop must get through while the agent prints without a pause. The timer
-            // comes last, because output that is ready may move the deadline.
-            let woken = tokio::select! {
-                biased;
-                order = self.drive.orders.recv(), if orders_open => WakeReason::Order(order),
-                others = others(&mut self.drive.share), if self.drive.share.is_some() => WakeReason::Others(others),
-                looked = waited(&mut self.pending.preparation), if self.pending.preparation.is_some() => {
-                    self.pending.preparation = None;
-                    WakeReason::Prepared(looked)
-                }
-                agent = waited(&mut self.pending.spawn), if self.pending.spawn.is_some() => {
-                    self.pending.spawn = None;
-                    WakeReason::Spawned(agent.map_err(Box::new))
-                }
-                second = waited(&mut self.pending.replan), if self.pending.replan.is_some() => {
-                    self.pending.replan = None;
-                    WakeReason::Replanned(second)
-                }
-                planned = waited(&mut self.pending.planning), if self.pending.planning.is_some() => {
-                    self.pending.planning = None;
-                    WakeReason::Planned(planned)
-                }
-                (sync, done) = waited(&mut self.pending.decision_sync), if self.pending.decision_sync.is_some() => {
-                    self.pending.decision_sync = None;
-                    WakeReason::Synced(sync, done)
-                }
-                Some((work, result)) = self.pending.host.done() => WakeReason::Host(work, result),
-                () = room(self.drive.sender.as_ref()), if !self.pending.backlog.is_empty() => WakeReason::Room,
-                event = next(&mut self.pending.agent), if self.pending.agent.is_some() && !held => WakeReason::Agent(event),
-                files = finished(&mut self.pending.files), if self.pending.files.is_some() => {
-                    self.pending.files = None;
-                    WakeReason::Files(files.unwrap_or_else(|| Err("the task was aborted".to_owned())))
-                }
-                // An agent that waits for our subscriber is silent through no fault of its own.
-                () = &mut timer, if !held => WakeReason::Timer,
-            };
-            match woken {
-                WakeReason::Order(Some(order)) => self.take_order(order),
-                // All handles are dropped. A closed channel is always ready, so the loop must not poll it again.
-                WakeReason::Order(None) => orders_open = false,
-                WakeReason::Others(amounts) => self.handle(RunInput::Others(amounts)),
-                WakeReason::Prepared(looked) => {
-                    let looked = looked.map(|before| self.pending.before = before);
-                    self.handle(RunInput::Prepared(looked));
-                }
-                WakeReason::Spawned(Ok(agent)) => {
-                    let (pid, containment) = (agent.pid(), agent.containment());
-                    self.pending.agent = Some(agent);
-                    self.handle(RunInput::Spawned { pid, containment });
-                }
-                WakeReason::Spawned(Err(failure)) => {
-                    self.handle(RunInput::SpawnFailed(SpawnFailure { failure: *failure }));
-                }
-                WakeReason::Agent(event) => {
-                    let began = Instant::now();
-                    self.happened(&event);
-                    // Output that never pauses would starve the timer, and other tasks of this thread (signals, other
-                    // runs). The output comes first all the same: it may have moved the deadline.
-                    if self.drive.engine.deadline().is_some_and(|at| at <= up(self.began)) {
-                        self.handle(RunInput::Timer);
-                    }
-                    busy += began.elapsed();
-                    if busy > AT_A_STRETCH {
-                        busy = Duration::ZERO;
-                        tokio::task::yield_now().await;
-                    }
-                }
-                WakeReason::Files(Ok((files, after))) => {
-                    // The next turn of the process is compared with what this one left.
-                    self.pending.before = after.or(self.pending.before.take());
-                    self.handle(RunInput::Files(files));
-                }
-                WakeReason::Files(Err(why)) => {
-                    let text = format!("could not list the changed files: {why}");
-                    let notice = Notice { level: Level::Warn, text, code: None };
-                    self.handle(RunInput::Remark(notice));
-                    // The engine waits for the list before it ends the run.
-                    self.handle(RunInput::Files(Vec::new()));
-                }
-                WakeReason::Replanned(second) => self.take_second_plan(second),
-                WakeReason::Planned(planned) => self.take_next_life(planned),
-                WakeReason::Synced(sync, Ok(())) => self.handle(RunInput::Synced(sync)),
-                WakeReason::Synced(_, Err(error)) => self.journal_failed(&error),
-                WakeReason::Host(work, result) => self.handle(RunInput::Host(work, result)),
-                WakeReason::Room => self.give_on(),
-                // This process was stopped for a while and the agent was not: read its output before the timer counts.
-                WakeReason::Timer if !caught_up && is_late(self.began, armed) => {
-                    caught_up = true;
-                    timer.as_mut().reset(Instant::now() + CATCH_UP);
-                }
-                WakeReason::Timer => {
-                    (armed, caught_up) = (None, false);
-                    self.handle(RunInput::Timer);
-                }
+            let woken = self.wake(timer.as_mut()).await;
+            self.woke(woken, timer.as_mut());
+            // Output that never pauses would starve other tasks of this thread, such as signals and other runs.
+            if self.busy > AT_A_STRETCH {
+                self.busy = Duration::ZERO;
+                tokio::task::yield_now().await;
             }
         }
+        self.wind_up().await
+    }
+
+    /// Handles what the run waited for.
+    fn woke(&mut self, woken: WakeReason, mut timer: Pin<&mut Sleep>) {
+        match woken {
+            WakeReason::Order(Some(order)) => self.take_order(order),
+            // All handles are dropped. A closed channel is always ready, so the loop must not poll it again.
+            WakeReason::Order(None) => self.orders_closed = true,
+            WakeReason::Others(amounts) => self.handle(RunInput::Others(amounts)),
+            WakeReason::Prepared(looked) => {
+                let looked = looked.map(|before| self.pending.before = before);
+                self.handle(RunInput::Prepared(looked));
+            }
+            WakeReason::Spawned(Ok(agent)) => {
+                let (pid, containment) = (agent.pid(), agent.containment());
+                self.pending.agent = Some(agent);
+                self.handle(RunInput::Spawned { pid, containment });
+            }
+            WakeReason::Spawned(Err(failure)) => {
+                self.handle(RunInput::SpawnFailed(SpawnFailure { failure: *failure }));
+            }
+            WakeReason::Agent(event) => {
+                let began = Instant::now();
+                self.happened(&event);
+                // Output comes before a timer, because it may move the deadline. It must not starve the timer.
+                if self.drive.engine.deadline().is_some_and(|at| at <= up(self.began)) {
+                    self.handle(RunInput::Timer);
+                }
+                self.busy += began.elapsed();
+            }
+            WakeReason::Files(Ok((files, after))) => {
+                // The next turn of the process is compared with what this one left.
+                self.pending.before = after.or(self.pending.before.take());
+                self.handle(RunInput::Files(files));
+            }
+            WakeReason::Files(Err(why)) => {
+                let text = format!("could not list the changed files: {why}");
+                let notice = Notice { level: Level::Warn, text, code: None };
+                self.handle(RunInput::Remark(notice));
+                // The engine waits for the list before it ends the run.
+                self.handle(RunInput::Files(Vec::new()));
+            }
+            WakeReason::Replanned(second) => self.take_second_plan(second),
+            WakeReason::Planned(planned) => self.take_next_life(planned),
+            WakeReason::Synced(sync, Ok(())) => self.handle(RunInput::Synced(sync)),
+            WakeReason::Synced(_, Err(error)) => self.journal_failed(&error),
+            WakeReason::Host(work, result) => self.handle(RunInput::Host(work, result)),
+            WakeReason::Room => self.give_on(),
+            // This process was stopped for a while and the agent was not: read its output before the timer counts.
+            WakeReason::Timer if !self.caught_up && is_late(self.began, self.armed) => {
+                self.caught_up = true;
+                timer.as_mut().reset(Instant::now() + CATCH_UP);
+            }
+            WakeReason::Timer => {
+                (self.armed, self.caught_up) = (None, false);
+                self.handle(RunInput::Timer);
+            }
+        }
+    }
+
+    /// Waits for the disk, the subscriber and the tools of the caller, and makes the record.
+    async fn wind_up(mut self: Box<Self>) -> Result<Record, Error> {
         if let Some(files) = self.pending.files.take() {
             // The result is no longer needed. Aborting kills git.
             files.abort();

@@ -14,7 +14,7 @@ mod spending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bowline_engine::{Numbering, RunPlan, Session};
+use bowline_engine::{LivePlan, Numbering, RunPlan, Session};
 use bowline_process as process;
 use bowline_protocol::{Kind, RawFile};
 use bowline_providers::invocation::{Invocation, Preview};
@@ -157,13 +157,7 @@ pub(crate) async fn prepare(
         account.continues(&spec.session, end.next_seq);
         unstarted.hold = Some(journal.hold());
     }
-    if let Some(end) = end.as_ref().filter(|end| task.needs_history && end.next_turn > 1)
-        && end.native_session.is_none()
-    {
-        // Its agent would begin a fresh conversation under the same id.
-        let (session, gap) = (spec.session.clone(), ResumeGap::NoNativeSession);
-        return Err(Error::NotResumable { session, gap, source: None });
-    }
+    check_history(&task, &spec, end.as_ref())?;
     let mut cleanup_files = Cleanup::default();
     // After the journal: in the session's directory, the cleanup after a killed runner finds these files.
     let side_files = SideFiles::of(&spec.session, journal.as_ref());
@@ -180,24 +174,12 @@ pub(crate) async fn prepare(
         (None, Some(before)) => before.numbering,
         (end, _) => numbering(end.as_ref(), &launch),
     };
-    let facts = PlanFacts {
-        numbering,
-        attempts,
-        notices,
-        opening,
-        delay: context.delay,
-        budget,
-        files: tree.is_some(),
-    };
-    let plan = plan::plan(&spec, &task, facts);
+    let (delay, files) = (context.delay, tree.is_some());
+    let plan =
+        plan::plan(&spec, &task, PlanFacts { numbering, attempts, notices, opening, delay, budget, files });
     let planner = task.live.map(|_| Planner::of(&task, &context, &spec.session, &side_files));
     #[cfg(feature = "testing")]
-    let planner = planner.map(|mut planner| {
-        if task.first_prompt().is_none() {
-            planner.play_all(cast);
-        }
-        planner
-    });
+    let planner = planner.map(|it| if task.first_prompt().is_none() { it.play_all(cast) } else { it });
     let live = task.live.map(|live| next_life::live_plan(live, &plan, end.as_ref()));
     let replanned_from = plan.capabilities.clone().filter(|_| plan.replannable);
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
@@ -216,14 +198,10 @@ pub(crate) async fn prepare(
         let session = session.clone();
         Box::new(Replanner { task, driver, request, session, side_files, capabilities })
     });
-    let engine = match live {
-        Some(live) => Session::live(plan, live),
-        None => Session::of_one_prompt(plan),
-    };
     let drive = Box::new(Drive {
         session,
         first_seq: numbering.next_seq,
-        engine,
+        engine: engine(plan, live),
         launch,
         journal,
         sender,
@@ -245,6 +223,26 @@ pub(crate) async fn prepare(
     });
     unstarted.hold = None;
     Ok(Prepared { drive, receiver })
+}
+
+/// Refuses a session of many turns whose agent never named its own one.
+fn check_history(task: &Task, spec: &RunSpec, end: Option<&JournalEnd>) -> Result<(), Error> {
+    if let Some(end) = end.filter(|end| task.needs_history && end.next_turn > 1)
+        && end.native_session.is_none()
+    {
+        // Its agent would begin a fresh conversation under the same id.
+        let (session, gap) = (spec.session.clone(), ResumeGap::NoNativeSession);
+        return Err(Error::NotResumable { session, gap, source: None });
+    }
+    Ok(())
+}
+
+/// Makes the engine of a run.
+fn engine(plan: RunPlan, live: Option<LivePlan>) -> Session {
+    match live {
+        Some(live) => Session::live(plan, live),
+        None => Session::of_one_prompt(plan),
+    }
 }
 
 /// Has the monitor watch a run. `known` is its directory, if other processes can find it there.

@@ -54,8 +54,9 @@ impl Planner {
 
     /// Plays all scripts of a test, also the one of the first plan: without a prompt, that plan is never started.
     #[cfg(feature = "testing")]
-    pub(super) fn play_all(&mut self, cast: crate::run::testing::Cast) {
+    pub(super) fn play_all(mut self: Box<Self>, cast: crate::run::testing::Cast) -> Box<Self> {
         (self.task.cast, self.task.script) = (cast, None);
+        self
     }
 
     /// Makes the plan of a process.
