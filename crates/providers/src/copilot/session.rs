@@ -113,7 +113,9 @@ fn says_nothing(type_name: &str) -> bool {
         | "session.extensions_loaded"
         | "commands.changed"
         | "capabilities.changed"
-        | "session.mcp_tools_list_changed" => true,
+        | "session.mcp_tools_list_changed"
+        // 1.0.102, once for each MCP server that has tools.
+        | "session.mcp_server_tools_loaded" => true,
         // The program's own book-keeping, and its instructions.
         "session.title_changed"
         | "session.context_changed"

@@ -19,6 +19,14 @@ fn result(code: i32) -> String {
 }
 
 #[test]
+fn the_tools_of_an_mcp_server_are_no_unknown_line() {
+    // As Copilot 1.0.102 prints it when an MCP server of the request has tools.
+    let loaded = json!({"serverName": "bowline", "toolCount": 1});
+    let output = line("session.mcp_server_tools_loaded", &loaded) + &delta("m", "Hello.") + &result(0);
+    assert_eq!(Run::of("copilot", &output).unrecognized(), Vec::<String>::new());
+}
+
+#[test]
 fn session_errors_are_failures() {
     let table = [
         (
