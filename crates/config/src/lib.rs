@@ -33,6 +33,7 @@ mod yaml;
 use std::path::{Path, PathBuf};
 
 use bowline::attention::Attention;
+use bowline::policy::PolicySource;
 use bowline::roster::Roster;
 use bowline::settings::{ConfigError, EntryKind, External, FileOwner, Router};
 use bowline::trust::TrustRecord;
@@ -40,7 +41,7 @@ use bowline_protocol::Millis;
 
 pub use checkup::checkup_items;
 pub use place::Places;
-pub use policy::read_policy;
+pub use policy::{policy_files, read_policy};
 pub(crate) use project::{ProjectFile, base_of, project_files};
 pub use settings::{KEYS, Key, KeyKind, Setting, SettingOrigin, Settings, edit};
 
@@ -75,6 +76,8 @@ pub struct Config {
     pub attention: Attention,
     /// The pins of the project.
     pins: Option<TrustRecord>,
+    /// The policies of the user and of the project.
+    policy: Option<PolicySource>,
 }
 
 impl Config {
@@ -94,6 +97,11 @@ impl Config {
     /// Reads the settings for a working directory, with this trust in the project.
     pub fn load_with(cwd: Option<&Path>, trust: ProjectTrust) -> Result<Self, ConfigError> {
         Self::each(Places::from_env(cwd), &variable, trust).map_err(|mut wrong| wrong.swap_remove(0))
+    }
+
+    /// Returns the policies of the user and of the project, which hold for every run in this directory.
+    pub fn policy(&self) -> Option<&PolicySource> {
+        self.policy.as_ref()
     }
 
     /// Returns the user's own file for the router, if it has an enabled provider. A project's file names programs, so that only a
@@ -119,8 +127,9 @@ impl Config {
         // Settings with a mistake have no limit. The router's file is read nevertheless, so that its mistakes are reported too.
         let longest = settings.as_ref().ok().and_then(|settings| settings.span("run.timeout"));
         let router = router_of(&places, variable, longest, &mut project);
-        match (settings, router) {
-            (Ok(settings), Ok(router)) => {
+        let policy = policy::found_policies(&places);
+        match (settings, router, policy) {
+            (Ok(settings), Ok(router), Ok(policy)) => {
                 let external = ExternalFile::read(&places, &mut project).external;
                 let pins = places.project().and_then(|project| TrustStore::of(&places).read(&project));
                 let (left_out, changed) = (project.left_out, project.changed);
@@ -128,9 +137,11 @@ impl Config {
                     tracing::warn!(file = %part.path.display(), line = part.line, "a part of a project's file is not used");
                 }
                 let attention = settings.attention();
-                Ok(Self { places, settings, router, external, left_out, changed, attention, pins })
+                Ok(Self { places, settings, router, external, left_out, changed, attention, pins, policy })
             }
-            (settings, router) => Err(settings.err().into_iter().chain(router.err()).collect()),
+            (settings, router, policy) => {
+                Err(settings.err().into_iter().chain(router.err()).chain(policy.err()).collect())
+            }
         }
     }
 

@@ -15,6 +15,9 @@ const ROUTER: &str = "router.yaml";
 /// The name of the file with programs in the form of the specification for pi.
 const EXTERNAL: &str = "cli-providers.json";
 
+/// The names of the file with a policy.
+const POLICIES: [&str; 3] = ["policy.json", "policy.yaml", "policy.yml"];
+
 /// Where that specification itself has it, in the home directory.
 const EXTERNAL_AT_HOME: &str = ".pi/agent/extensions/cli-providers/config.json";
 
@@ -51,6 +54,17 @@ impl Places {
         let home = absolute("HOME");
         let config = absolute("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
         Self { user: config.map(|config| config.join("bowline")), cwd, home }
+    }
+
+    /// Returns the user's policy, if there is one.
+    pub fn user_policy(&self) -> Option<PathBuf> {
+        let dir = self.user.as_ref()?;
+        POLICIES.iter().map(|name| dir.join(name)).find(|path| path.exists())
+    }
+
+    /// Returns the project's policy, the nearest one.
+    pub fn project_policy(&self) -> Option<PathBuf> {
+        POLICIES.iter().find_map(|name| self.upwards(&[".bowline"], name))
     }
 
     /// Returns where a person's settings are, whether there are any or not.

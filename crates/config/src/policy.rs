@@ -1,14 +1,19 @@
-//! A file with a policy, in the form of the provider adapters specification (JSON), or the same keys in YAML.
+//! Files with policies, in the form of the provider adapters specification (JSON), or the same keys in YAML.
 //!
-//! Not here: the judgement, which is the engine's. No run reads such a file yet.
+//! The user's policy lies beside the settings, a project's in `.bowline/`. All of them hold together, and the strictest answer wins.
+//! The permission mode still decides about actions that only a project's policy allows: the file may have come with a repository.
+//!
+//! Not here: the judgement, which is the engine's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bowline::policy::{PolicyReach, PolicySet, PolicySource};
 use bowline::settings::ConfigError;
 use bowline_engine::policy::{CategoryRules, PatternError, PolicyRule, PolicyRules, RulePlace, pattern};
 use bowline_protocol::{GatedAction, NetworkMode, TurnLimits};
 
+use super::place::Places;
 use super::source::ConfigSource;
 use super::yaml::{Node, YamlReader};
 
@@ -20,12 +25,48 @@ use super::yaml::{Node, YamlReader};
 /// # Ok::<(), bowline::settings::ConfigError>(())
 /// ```
 pub fn read_policy(path: &Path) -> Result<PolicyRules, ConfigError> {
-    of_source(&ConfigSource::read(path)?)
+    of_source(&ConfigSource::read(path)?, &path.display().to_string())
 }
 
-fn of_source(source: &ConfigSource) -> Result<PolicyRules, ConfigError> {
+/// Returns the policies of these files, as a task takes them: they are read again for each judgement. The files have to be readable
+/// now.
+pub fn policy_files(files: &[PathBuf]) -> Result<Option<PolicySource>, ConfigError> {
+    sources(files, PolicyReach::Grants)
+}
+
+/// Returns the policies of the user and of the project.
+pub(crate) fn found_policies(places: &Places) -> Result<Option<PolicySource>, ConfigError> {
+    let own: Vec<PathBuf> = places.user_policy().into_iter().collect();
+    let project: Vec<PathBuf> = places.project_policy().into_iter().collect();
+    let both = [sources(&own, PolicyReach::Grants)?, sources(&project, PolicyReach::Narrows)?];
+    Ok(both.into_iter().flatten().reduce(PolicySource::and))
+}
+
+fn sources(files: &[PathBuf], reach: PolicyReach) -> Result<Option<PolicySource>, ConfigError> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    // A run may have another working directory than this process. Rules name their file as the caller does.
+    let named = |file: &PathBuf| {
+        (std::path::absolute(file).unwrap_or_else(|_| file.clone()), file.display().to_string())
+    };
+    let named: Vec<(PathBuf, String)> = files.iter().map(named).collect();
+    read_all(&named)?;
+    let files = named.iter().map(|(path, _)| path.clone()).collect();
+    Ok(Some(PolicySource::reading(files, move || {
+        let rules = read_all(&named).map_err(|error| error.to_string())?;
+        Ok(PolicySet { rules: rules.into(), reach })
+    })))
+}
+
+/// Reads policies, each from its path, with the name of its file.
+fn read_all(files: &[(PathBuf, String)]) -> Result<Vec<PolicyRules>, ConfigError> {
+    files.iter().map(|(path, name)| of_source(&ConfigSource::read(path)?, name)).collect()
+}
+
+fn of_source(source: &ConfigSource, name: &str) -> Result<PolicyRules, ConfigError> {
     let reader = YamlReader { source, variable: &|_| None };
-    let policy = PolicyReader { reader, source: source.path.display().to_string().into() };
+    let policy = PolicyReader { reader, source: name.into() };
     let mut rules = PolicyRules::empty(&policy.source);
     let Some(root) = policy.reader.tree()? else {
         return Err(source.wrong(1, 1, "the file is empty").expected("a policy; `{}` is one without rules"));
@@ -137,7 +178,8 @@ mod tests {
 
     fn read(text: &str) -> Result<PolicyRules, String> {
         let source = ConfigSource { path: "policy.json".into(), text: text.to_owned() };
-        of_source(&source).map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
+        of_source(&source, "policy.json")
+            .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
     }
 
     #[test]

@@ -39,6 +39,7 @@ impl Config {
         };
         values.attention = self.attention.clone();
         values.pins.clone_from(&self.pins);
+        values.policy.clone_from(&self.policy);
         values
     }
 

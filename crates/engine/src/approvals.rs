@@ -1,15 +1,22 @@
-//! The decision on an approval: one function of the permission mode, the sort of action, and the files that it names.
+//! The decision on an approval: one function of the permission mode, the sort of action, and the files that it names. If policies
+//! are in force, `ruling` puts them before it.
 //!
 //! Every request of every agent is decided here, so a rule holds for all of them alike. Not here: the words in which a protocol
 //! sends the decision, which are the dialect's, and links, which only the caller can follow ([`RealPlace`]).
 //!
 //! A decision holds for the moment at which it is taken: an agent that may write can replace a directory by a link afterwards.
 
+mod ruling;
+
 use std::path::{Component, Path, PathBuf};
 
 use bowline_protocol::{ApprovalCategory, OptionEffect, PermissionMode, Risk};
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest};
+
+pub use ruling::{
+    PolicyReach, PolicyRuling, PolicySet, RuledDecision, decide_by_policy, ruling_of, unreadable,
+};
 
 /// The decision of a permission mode.
 #[derive(Clone, Debug, PartialEq)]

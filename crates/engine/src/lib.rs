@@ -18,8 +18,8 @@ mod session;
 mod usage_error;
 
 pub use run::{
-    Approver, AttemptPlan, HostResult, HostWork, HostWorkId, Lifetime, Now, Numbering, OrderId, ReplanResult,
-    ResolvedPaths, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunLimits, RunPlan, RunStep,
-    SpawnFailure, StopSignal, Survivor, SweepResult, SyncId, Watchdog,
+    ActFacts, Approver, AttemptPlan, HostResult, HostWork, HostWorkId, Lifetime, Now, Numbering, OrderId,
+    ReplanResult, ResolvedPaths, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
+    RunPlan, RunStep, SpawnFailure, StopSignal, Survivor, SweepResult, SyncId, Watchdog,
 };
 pub use session::{LifeRequest, LivePlan, Session, SessionOptions};

@@ -79,6 +79,16 @@ words! {
         Withdrawn,
     }
 
+    /// The answer of a policy to an action.
+    pub enum PolicyVerdict {
+        /// It may happen.
+        Allow,
+        /// A person decides. Without one, it is denied.
+        Ask,
+        /// It may not happen.
+        Deny,
+    }
+
     /// The effect of an offered answer.
     pub enum OptionEffect {
         /// Allows this time.
@@ -102,4 +112,25 @@ pub struct ApprovalOption {
     pub label: String,
     /// Its effect.
     pub effect: OptionEffect,
+}
+
+/// The judgement of the policies on what an agent wants to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ApprovalRuling {
+    /// The verdict.
+    pub verdict: PolicyVerdict,
+    /// The id of the rule that decided.
+    pub rule: String,
+    /// The place of that rule: file, line and column; absent for a rule that Bowline has itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The reason, for a person.
+    pub reason: String,
+    /// The name of the category, if the policy's author chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_category: Option<String>,
+    /// The parts of the command that decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
 }

@@ -22,7 +22,10 @@ mod request;
 mod time;
 mod usage;
 
-pub use approval::{ApprovalCategory, ApprovalOption, Decider, Decision, EnforcedBy, OptionEffect, Risk};
+pub use approval::{
+    ApprovalCategory, ApprovalOption, ApprovalRuling, Decider, Decision, EnforcedBy, OptionEffect,
+    PolicyVerdict, Risk,
+};
 pub use capabilities::{Approvals, Capabilities, PrFlow, ResumeSupport, StructuredEdits, UsageReports};
 pub use event::{Event, FORMAT_VERSION, RawFile, RawSpan, Source};
 pub use failure::{Category, Code, Exit, Failure};

@@ -22,7 +22,7 @@ pub struct Conversation {
     pub prompt: String,
     /// The working directory.
     pub cwd: String,
-    /// The actions that the agent may do without an approval.
+    /// The actions that the agent may do without an approval. The host decides requests by it.
     pub permission: PermissionMode,
     /// The model, unless it is the agent's own choice.
     pub model: Option<String>,
@@ -46,6 +46,8 @@ pub struct Conversation {
     pub host_files: HostOffer,
     /// Whether the client offers to run commands.
     pub host_terminals: HostOffer,
+    /// Whether a policy judges what the agent does. Then the program has to announce its tools, where it can.
+    pub gated: ToolGating,
     /// Whether the caller answers questions of the agent. Otherwise the client declines them at once.
     pub answers_questions: bool,
 }
@@ -71,6 +73,7 @@ impl Conversation {
             ephemeral: request.ephemeral,
             host_files: here(run.host_files),
             host_terminals: here(run.host_terminals),
+            gated: ToolGating::Off,
             answers_questions: false,
         }
     }
@@ -121,6 +124,16 @@ impl Conversation {
     }
 }
 
+/// Whether a policy judges what the agent does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolGating {
+    /// No. The permission mode alone decides.
+    #[default]
+    Off,
+    /// Yes.
+    On,
+}
+
 /// The client of a dialect with a two-way protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtocolClient {
@@ -130,6 +143,9 @@ pub struct ProtocolClient {
     pub needs_cwd: bool,
     /// Whether the protocol has requests of the agent for files and terminals.
     pub(crate) asks_host: bool,
+    /// Whether the program announces every tool under policies, before its own rules count. Of the others, policies judge only what they
+    /// ask about.
+    pub(crate) announces_tools: bool,
     /// How images go with a prompt.
     pub(crate) images: Images,
     /// Returns the first message, whatever the prompt is.
@@ -147,6 +163,19 @@ pub(crate) enum Images {
     Bytes,
     /// Where they are.
     Paths,
+}
+
+/// Returns the mode in which a program runs whose host decides by `permission`.
+pub(crate) fn native_permission(
+    permission: PermissionMode,
+    gated: ToolGating,
+    dialect: &str,
+) -> PermissionMode {
+    let announces = protocol_client(dialect).is_some_and(|client| client.announces_tools);
+    match (gated, permission) {
+        (ToolGating::On, PermissionMode::Edit | PermissionMode::Yolo) if !announces => PermissionMode::Ask,
+        (ToolGating::On | ToolGating::Off, _) => permission,
+    }
 }
 
 /// Returns the client of a dialect with a two-way protocol.

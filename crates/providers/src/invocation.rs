@@ -31,7 +31,7 @@ use bowline_protocol::Millis;
 use bowline_protocol::kinds::{CapabilityDegraded, Notice};
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, ToolGating};
 use crate::dialect::Shape;
 use crate::manifest::run::Stop;
 
@@ -188,6 +188,8 @@ pub struct Wish {
     /// The name of the MCP server that serves the caller's own functions, if the request has one. The program is told to allow its
     /// tools, if it can be told.
     pub host_server: Option<String>,
+    /// Whether policies judge what the agent does. A format in which it does not ask is then refused.
+    pub gated: ToolGating,
 }
 
 /// When the prompt of a request is known.

@@ -66,6 +66,7 @@ mod crew;
 pub mod doctor;
 pub mod exit;
 pub mod health;
+pub mod policy;
 mod routing;
 mod run;
 pub mod service;
@@ -74,20 +75,19 @@ mod system;
 
 pub use bowline_engine::fallback::{StreamFallback, StreamRule};
 pub use bowline_engine::footprint::Footprint;
-pub use bowline_engine::policy;
 pub use bowline_engine::retry::Fallback;
 pub use bowline_engine::{Survivor, Watchdog};
 pub use bowline_process::{KeeperError, RuntimeGap, SpawnError, SpawnErrorKind};
 pub use bowline_protocol::kinds::Outcome;
 pub use bowline_protocol::{
-    AckGap, ApprovalCategory, ApprovalId, ApprovalOption, ApprovalVerdict, Approvals, Attachment, BadSpan,
-    BadTimestamp, Basis, Capabilities, Category, ChildRequest, Code, Decider, Decision, EnforcedBy, Event,
-    Excerpt, Exit, Failure, FieldValue, GatedAction, Json, Kind, LastTurn, McpServer, Message, MessageId,
-    Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused, OwnCategory, PermissionMode,
-    PolicySpec, PrFlow, PromptId, QuestionId, QueuedPrompt, RawFile, RawSpan, Receipt, Remedy, Request,
-    RequestField, Resume, ResumeSupport, Risk, Role, Sampling, SessionId, SessionOrder, SessionSnapshot,
-    Source, StructuredEdits, Subject, TaskId, TaskSpec, Timestamp, ToolId, TurnLimits, UnknownKind, Usage,
-    UsageReports, UsageSource, WhenBusy, kinds,
+    AckGap, ApprovalCategory, ApprovalId, ApprovalOption, ApprovalRuling, ApprovalVerdict, Approvals,
+    Attachment, BadSpan, BadTimestamp, Basis, Capabilities, Category, ChildRequest, Code, Decider, Decision,
+    EnforcedBy, Event, Excerpt, Exit, Failure, FieldValue, GatedAction, Json, Kind, LastTurn, McpServer,
+    Message, MessageId, Millis, NativeSessionId, NetworkMode, NotAField, OptionEffect, OrderRefused,
+    OwnCategory, PermissionMode, PolicySpec, PolicyVerdict, PrFlow, PromptId, QuestionId, QueuedPrompt,
+    RawFile, RawSpan, Receipt, Remedy, Request, RequestField, Resume, ResumeSupport, Risk, Role, Sampling,
+    SessionId, SessionOrder, SessionSnapshot, Source, StructuredEdits, Subject, TaskId, TaskSpec, Timestamp,
+    ToolId, TurnLimits, UnknownKind, Usage, UsageReports, UsageSource, WhenBusy, kinds,
 };
 pub use bowline_providers::invocation::{Preview, Refusal, StdioKind, Unrestricted};
 pub use bowline_providers::manifest::{Manifest, ManifestError};
@@ -153,7 +153,7 @@ pub mod manifest {
 
 /// The command of a provider for a request, as [`settings::ExternalCli`] builds it.
 pub mod invocation {
-    pub use bowline_providers::conversation::Conversation;
+    pub use bowline_providers::conversation::{Conversation, ToolGating};
     pub use bowline_providers::dialect::HostPrompt;
     pub use bowline_providers::invocation::{
         Arg, Invocation, PhaseLimits, PromptTime, RepositoryCode, SideFile, StdinPlan, Streaming, User, Wish,

@@ -12,6 +12,7 @@ pub(crate) mod git;
 pub(crate) mod host_tools;
 pub(crate) mod launch;
 pub(crate) mod live;
+pub(crate) mod policy;
 pub(crate) mod record;
 pub mod settings;
 pub(crate) mod subscribe;

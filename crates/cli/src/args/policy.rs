@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 pub(crate) const EXAMPLES: &str =
-    "Runs do not enforce a policy yet: these commands only show what one would decide.
+    "Policies hold for every run and live session in their directory: yours (policy.json or policy.yaml \
+beside your settings), the project's (.bowline/policy.json), and those of `--policy`. The strictest answer wins.
 
 Examples:
   bowline policy check -- git push --force
@@ -48,7 +49,7 @@ pub(crate) enum PolicyCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PolicyFileArg {
-    /// Policy to use, in JSON or YAML; repeatable, the strictest answer wins. Default: the built-in policy
+    /// Policy to use, in JSON or YAML; repeatable. Default: yours and the project's, else the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Vec<PathBuf>,
 }

@@ -108,6 +108,11 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "FILE", help_heading = WORK)]
     pub(crate) mcp_config: Vec<PathBuf>,
 
+    /// Policy that judges what the agent does, in JSON or YAML; repeatable, beside those of the user and the project. The
+    /// strictest answer wins. A program that does not ask in any of its formats is refused
+    #[arg(long, value_name = "FILE", help_heading = LIMITS)]
+    pub(crate) policy: Vec<PathBuf>,
+
     /// Actions that the agent may take without approval. Default: `ask`. `bowline run` on a terminal asks you
     /// about the others, where the agent can ask; elsewhere they are denied
     #[arg(long, value_name = "MODE", help_heading = LIMITS)]

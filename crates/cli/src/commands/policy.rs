@@ -1,4 +1,4 @@
-//! `bowline policy`: shows what a policy decides. No run enforces one yet.
+//! `bowline policy`: shows what the policies decide.
 
 mod facts;
 mod table;
@@ -27,13 +27,25 @@ pub(crate) fn run(args: &PolicyArgs, stdout: &mut Stdout) -> Result<(), CommandE
     }
 }
 
-/// Reads the policies of a command line; the built-in one if there are none.
-fn policies(files: &[PathBuf]) -> Result<Vec<PolicyRules>, CommandError> {
-    if files.is_empty() {
-        return Ok(vec![PolicyRules::built_in()]);
-    }
-    let read = |file: &PathBuf| bowline_config::read_policy(file).map_err(CommandError::from);
-    files.iter().map(read).collect()
+/// The policies of a command line.
+struct ChosenPolicies {
+    rules: Vec<PolicyRules>,
+    /// Their files.
+    files: Vec<PathBuf>,
+}
+
+/// Reads the policies that are named; without any, those of the user and of the project; else the built-in one.
+fn policies(files: &[PathBuf], cwd: Option<&Path>) -> Result<ChosenPolicies, CommandError> {
+    let source = if files.is_empty() {
+        bowline_config::Config::load(cwd)?.policy().cloned()
+    } else {
+        bowline_config::policy_files(files)?
+    };
+    let Some(source) = source else {
+        return Ok(ChosenPolicies { rules: vec![PolicyRules::built_in()], files: Vec::new() });
+    };
+    let set = source.read().map_err(|why| CommandError::new(Fault::Configuration, why))?;
+    Ok(ChosenPolicies { rules: set.rules.to_vec(), files: source.files().to_vec() })
 }
 
 fn names(policies: &[PolicyRules]) -> String {
@@ -41,7 +53,7 @@ fn names(policies: &[PolicyRules]) -> String {
 }
 
 fn check(args: &PolicyCheckArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let policies = policies(&args.file.policy)?;
+    let ChosenPolicies { rules: policies, files } = policies(&args.file.policy, args.cwd.as_deref())?;
     let input = args.input.as_deref().map(tool_input).transpose()?;
     let text = args.command.join(" ");
     let action = match (&args.tool, &input, args.command.as_slice()) {
@@ -49,7 +61,7 @@ fn check(args: &PolicyCheckArgs, stdout: &mut Stdout) -> Result<(), CommandError
         (_, _, [command]) => PolicyAction::Shell(command),
         (_, _, words) => PolicyAction::Program(words),
     };
-    let facts = facts::gather(args.cwd.as_deref(), &args.file.policy, &action)?;
+    let facts = facts::gather(args.cwd.as_deref(), &files, &action)?;
     let judgement = policy::judge(&policies, &action, &facts);
     // Places in a call of a tool are places in one of its fields.
     let shown = if args.tool.is_some() { "" } else { text.as_str() };
@@ -167,7 +179,6 @@ fn report(judgement: &Judgement, command: &str, policies: &[PolicyRules]) -> Val
         "decided": decided,
         "findings": judgement.findings.iter().map(finding).collect::<Vec<_>>(),
         "policies": policies.iter().map(|rules| rules.source.as_ref()).collect::<Vec<_>>(),
-        "enforced": false,
     })
 }
 
@@ -180,16 +191,16 @@ struct ExplainedRule {
 }
 
 fn explain(args: &PolicyExplainArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let policies = policies(&args.file.policy)?;
+    let policies = policies(&args.file.policy, None)?.rules;
     let rules = explained(&policies);
     if args.json {
         let rules: Vec<Value> = rules
             .iter()
             .map(|it| json!({"verdict": it.verdict, "what": it.what, "pattern": it.pattern, "place": it.place}))
             .collect();
-        return stdout.print(&format!("{:#}\n", json!({"v": 1, "rules": rules, "enforced": false})));
+        return stdout.print(&format!("{:#}\n", json!({"v": 1, "rules": rules})));
     }
-    let mut text = format!("policy: {}\nRuns do not enforce it yet.\n\n", names(&policies));
+    let mut text = format!("policy: {}\n\n", names(&policies));
     for rule in &rules {
         let _ = writeln!(text, "{:<5}  {:<19}  {}  ({})", rule.verdict, rule.what, rule.pattern, rule.place);
     }

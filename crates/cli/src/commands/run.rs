@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RunArgs, stdout: &mut Stdout) -> Result<(), CommandErro
     let request = &resolved.args;
     let task = resolved.task(&prompt, named)?;
     let manifest = named.and_then(NamedProvider::manifest);
-    let (task, asking) = Asking::of(args, request, format).applied(task, args, manifest);
+    let (task, asking) = Asking::of(args, request, format, &task).applied(task, args, manifest);
     if args.dry_run {
         return preview::dry_run(&task, format, stdout);
     }

@@ -20,6 +20,7 @@ mod listed;
 mod replies;
 mod shown;
 
+pub(super) use card::ruling_text;
 use std::collections::VecDeque;
 
 use bowline_protocol::kinds::{ApprovalAsked, QuestionAsked};

@@ -1,10 +1,12 @@
 //! Denied calls of the agent, and the flag that would allow them.
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, ToolKind};
-use bowline_protocol::{ApprovalCategory, ApprovalId, Decider, Decision, PermissionMode, ToolId};
+use bowline_protocol::{
+    ApprovalCategory, ApprovalId, Decider, Decision, PermissionMode, PolicyVerdict, ToolId,
+};
 
 use super::calls::{OpenCalls, ToolCall};
-use super::{Remedies, words};
+use super::{Remedies, ask, words};
 
 /// The maximum number of separate denials; the others are counted.
 const KEPT: usize = 20;
@@ -27,6 +29,8 @@ struct PendingApproval {
     tool: Option<ToolId>,
     summary: String,
     category: ApprovalCategory,
+    /// The judgement of the policies, unless they allow it.
+    ruling: Option<String>,
 }
 
 #[derive(Debug)]
@@ -49,6 +53,8 @@ enum Remedy {
     /// `--add-dir` with a path that is safe in a shell.
     AddDir(Option<String>),
     Yolo,
+    /// A rule of a policy denied it: the reason and the rule.
+    Policy(String),
     /// The person denied it, so that no flag is missing.
     Person,
     /// No decision came in time.
@@ -69,6 +75,11 @@ impl Refusals {
             tool: asked.tool.clone(),
             summary: words::one_line(&asked.summary),
             category: asked.category,
+            ruling: asked
+                .ruling
+                .as_ref()
+                .filter(|it| it.verdict != PolicyVerdict::Allow)
+                .map(|it| words::one_line(&ask::ruling_text(it))),
         });
     }
 
@@ -102,6 +113,9 @@ impl Refusals {
         let remedy = match (decided.by, call) {
             (Decider::Human, _) => Remedy::Person,
             (Decider::Timeout, _) => Remedy::Deadline,
+            (Decider::Policy, _) if asked.ruling.is_some() => {
+                Remedy::Policy(asked.ruling.unwrap_or_default())
+            }
             (_, Some(call)) => self.remedy_of(call),
             (_, None) => self.remedy(kind_of(asked.category), ""),
         };
@@ -165,6 +179,7 @@ impl Refusals {
                 format!("refused: {list}; --add-dir {dir} would allow {them}")
             }
             Remedy::Yolo => format!("refused: {list}; --permission yolo would allow {them}"),
+            Remedy::Policy(why) => format!("denied by the policy: {list}; {why}"),
             Remedy::Person => format!("denied by you: {list}"),
             Remedy::Deadline => format!("denied at the deadline: {list}"),
             Remedy::Nothing => format!("refused: {list}"),

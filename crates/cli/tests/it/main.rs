@@ -30,6 +30,7 @@ mod memory;
 mod native;
 mod once;
 mod piped;
+mod policed;
 mod policy;
 mod provide;
 mod provider_new;

@@ -31,7 +31,9 @@ fn check(world: &World, args: &[&str]) -> (i32, String) {
 #[test]
 fn the_examples_of_the_page_print_what_it_shows() {
     let world = world();
-    let examples = blocks("console");
+    let mut examples = blocks("console");
+    // The run is played by the tests of enforcement.
+    examples.retain(|example| example.starts_with("$ bowline policy"));
     assert_eq!(examples.len(), 3);
     let calls: [&[&str]; 3] = [
         &["check", "--", "git status && curl https://example.org/x | sh"],
@@ -65,7 +67,6 @@ fn json_has_the_place_of_the_rule_and_the_part() {
     let decided = &report["decided"];
     assert_eq!((decided["rule"].as_str(), decided["line"].as_u64()), (Some("shell.deny"), Some(3)));
     assert_eq!(decided["part"]["text"], "git push --force origin x");
-    assert_eq!(report["enforced"], false);
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn request(category: ApprovalCategory, risk: Risk, paths: Option<&[&str]>) -> De
         changeable: false,
         carries_message: false,
         doer: ActionDoer::Agent,
+        acts: Vec::new(),
     }
 }
 

@@ -16,7 +16,7 @@ use bowline_protocol::{
 };
 use bowline_providers::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest};
 
-use super::decisions::decider_name;
+use super::refusals::decider_name;
 use super::request_ids::START_PREFIX;
 use super::values::Approver;
 use super::{Now, OrderId, Run, RunPhase, RunStep};
@@ -63,6 +63,7 @@ impl Run {
             changeable: false,
             carries_message: true,
             doer: ActionDoer::Host,
+            acts: Vec::new(),
         };
         self.approvals.asked(&approval, EnforcedBy::Policy);
         self.approvals.wait(request, until, Some(ChildStart { order, mode: child.mode() }));
@@ -148,6 +149,7 @@ fn asked(
             option("deny", "Do not start it", OptionEffect::RejectOnce),
         ],
         rule: None,
+        ruling: None,
         enforced_by: EnforcedBy::Policy,
         deadline,
     }

@@ -14,20 +14,25 @@
 //! An agent never acts on a decision that a crash could lose.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bowline_protocol::kinds::{ApprovalDecided, Level, Notice};
 use bowline_protocol::{
     ApprovalCategory, ApprovalId, Decider, Decision, EnforcedBy, Kind, Millis, OrderRefused, PermissionMode,
     Receipt, Timestamp,
 };
-use bowline_providers::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, Sent};
+use bowline_providers::conversation::Conversation;
+use bowline_providers::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, Sent, UnnumberedEvent};
 
 use super::child_starts::ChildStart;
 use super::host::HostWorkId;
+use super::judging::JudgedSubject;
 use super::reasons::wants;
+use super::refusals::{decider_name, only};
 use super::values::{Approver, SyncId};
 use super::{Now, Run, RunAction, RunPhase, RunStep};
 use crate::approvals::{RealPlace, decide_by_mode, depends_on_links, is_offered, is_open_to_a_person};
+use crate::policy::PolicyRules;
 
 /// How many open approvals are remembered, so that an agent which only asks cannot fill the memory.
 const OPEN_AT_MOST: usize = 1024;
@@ -46,6 +51,13 @@ pub(super) struct Approvals {
     waiting: Vec<WaitingRequest>,
     /// Open, and held until the host has followed the links in its paths.
     resolving: Vec<(HostWorkId, DecisionRequest)>,
+    /// Held until the host has the policies and the facts of a judgement.
+    pub(super) judging: Vec<(HostWorkId, JudgedSubject)>,
+    /// The events about requests that are being judged.
+    pub(super) unjudged: Vec<UnnumberedEvent>,
+    /// The policies of the last judgement. The outer `None` stands for no judgement so far, the inner one for policies that could not
+    /// be read.
+    pub(super) policies: Option<Option<Arc<[PolicyRules]>>>,
     /// Since when a person is waited for without a pause.
     waiting_since: Option<Millis>,
     /// Decided, and not sent: the journal is being synced.
@@ -107,6 +119,7 @@ impl Approvals {
         }
         self.waiting.retain(|waiting| waiting.request.approval != *approval);
         self.resolving.retain(|(_, request)| request.approval != *approval);
+        self.judging.retain(|(_, subject)| !subject.is(approval));
     }
 
     /// Holds a request until the host has followed the links in its paths.
@@ -121,7 +134,7 @@ impl Approvals {
     }
 
     /// Remembers an edit that the agent may do, so that the same edit by the host is not asked about again.
-    fn grant(&mut self, request: &DecisionRequest, answer: &ApprovalAnswer) {
+    pub(super) fn grant(&mut self, request: &DecisionRequest, answer: &ApprovalAnswer) {
         let is_edit = request.category == ApprovalCategory::Edit && request.doer == ActionDoer::Agent;
         if !is_edit || matches!(answer, ApprovalAnswer::Deny { .. }) || self.granted.len() >= OPEN_AT_MOST {
             return;
@@ -153,7 +166,8 @@ impl Approvals {
     /// Forgets what was open with a process that is gone.
     pub(super) fn next_life(&mut self) {
         let recent = std::mem::take(&mut self.recent);
-        *self = Self { recent, ..Self::default() };
+        let policies = self.policies.take();
+        *self = Self { recent, policies, ..Self::default() };
     }
 
     /// Returns whether a person is waited for.
@@ -187,6 +201,11 @@ impl Run {
         self.approvals.waiting.iter().map(|waiting| &waiting.request.approval)
     }
 
+    /// Returns the conversation of the process, if a protocol carries it.
+    pub(super) fn conversation(&self) -> Option<&Conversation> {
+        self.plan.attempts[self.attempt].conversation.as_deref()
+    }
+
     /// Returns the permission mode by which requests are decided.
     pub(crate) fn permission(&self) -> Option<bowline_protocol::PermissionMode> {
         Some(self.plan.attempts[self.attempt].conversation.as_ref()?.permission)
@@ -203,13 +222,21 @@ impl Run {
     pub(super) fn approval_deadline(&self, now: Now) -> Option<Timestamp> {
         let Approver::Person { deadline } = self.plan.approver else { return None };
         let mode = self.plan.attempts[self.attempt].conversation.as_ref()?.permission;
-        deadline.filter(|_| is_open_to_a_person(mode)).map(|deadline| now.wall.after(deadline))
+        deadline
+            .filter(|_| self.is_policed() || is_open_to_a_person(mode))
+            .map(|deadline| now.wall.after(deadline))
     }
 
     /// Decides requests of the agent, or leaves them to a person.
     pub(super) fn decide(&mut self, mut requests: Vec<DecisionRequest>, now: Now, step: &mut RunStep) {
-        requests.retain(|request| !self.approvals.is_over(&request.approval));
+        requests.retain(|request| {
+            self.approvals.is_held_back(&request.approval) || !self.approvals.is_over(&request.approval)
+        });
         for request in requests {
+            if self.is_policed() && self.ladder.is_none() {
+                self.ask_for_facts(JudgedSubject::Request(request), step);
+                continue;
+            }
             let talk =
                 self.plan.attempts[self.attempt].conversation.as_ref().filter(|_| self.ladder.is_none());
             match talk.filter(|talk| depends_on_links(&request, talk)) {
@@ -308,6 +335,15 @@ impl Run {
         for (_, request) in std::mem::take(&mut self.approvals.resolving) {
             self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
         }
+        self.release_all(now, step);
+        for (_, subject) in std::mem::take(&mut self.approvals.judging) {
+            match subject {
+                JudgedSubject::Request(request) => {
+                    self.settle(request.approval, ApprovalAnswer::DENY, Decider::Host, None, now, step);
+                }
+                JudgedSubject::Gate(gate) => self.at_gates(vec![*gate], now, step),
+            }
+        }
         self.deny_waiting(|_| true, Decider::Host, now, step);
     }
 
@@ -327,7 +363,7 @@ impl Run {
     }
 
     /// Writes a decision down, has it synced, and holds it back until then.
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         approval: ApprovalId,
         answer: ApprovalAnswer,
@@ -402,6 +438,7 @@ impl Run {
 
     /// Decides what the process left open. It can no longer act on it.
     pub(super) fn withdraw_approvals(&mut self, now: Now, step: &mut RunStep) {
+        self.release_all(now, step);
         // Before the events, which take the requests from those that wait.
         let waiting = self.approvals.waiting.iter().filter_map(|waiting| waiting.start);
         let held = self.approvals.held.iter().filter_map(|held| held.start);
@@ -413,6 +450,7 @@ impl Run {
         // The process that asked is gone: no session is started, also if that was allowed.
         self.approvals.waiting.clear();
         self.approvals.resolving.clear();
+        self.approvals.judging.clear();
         self.approvals.held.clear();
         for start in starts {
             step.actions.push(RunAction::Answer(start.order, Err(OrderRefused::Stopping)));
@@ -430,7 +468,8 @@ impl Run {
         step: &mut RunStep,
     ) {
         let waiting = self.approvals.waiting.iter().find(|waiting| waiting.request.approval == *approval);
-        let carries_message = waiting.is_some_and(|waiting| waiting.request.carries_message);
+        // A decision of the policies has a message only where the protocol carries one.
+        let carries_message = waiting.is_none_or(|waiting| waiting.request.carries_message);
         let open = self.approvals.open.iter().find(|(open, _)| open == approval);
         let enforced_by = open.map_or(EnforcedBy::Agent, |(_, by)| *by);
         self.approvals.decided(approval);
@@ -456,31 +495,5 @@ impl Run {
         let decided =
             ApprovalDecided { id: approval.clone(), decision, by, rule, reason, changed_input, enforced_by };
         self.emit(Kind::ApprovalDecided(decided), now, step);
-    }
-}
-
-/// Returns the only one of several; an error that lists them if there are more.
-pub(super) fn only<'a, T: std::fmt::Display + 'a>(
-    mut open: impl Iterator<Item = &'a T>,
-    what: &str,
-) -> Result<&'a T, OrderRefused> {
-    let Some(first) = open.next() else { return Err(OrderRefused::Unknown { what: what.to_owned() }) };
-    let others: Vec<String> = open.map(ToString::to_string).collect();
-    if others.is_empty() {
-        return Ok(first);
-    }
-    let open = std::iter::once(first.to_string()).chain(others).collect();
-    Err(OrderRefused::Ambiguous { open })
-}
-
-/// Returns who decided, for the person who was second.
-pub(super) fn decider_name(by: Decider) -> &'static str {
-    match by {
-        Decider::Human => "a person",
-        Decider::Policy => "the permission mode",
-        Decider::Timeout => "its deadline",
-        Decider::Host => "the stop of the turn",
-        Decider::ClientLost => "the loss of its client",
-        Decider::Withdrawn => "the agent, which withdrew it",
     }
 }

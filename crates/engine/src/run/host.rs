@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use bowline_protocol::Kind;
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_providers::dialect::{
-    DecisionRequest, HostAnswer, HostCall, HostProblem, HostRequest, HostToken, Sent,
+    DecisionRequest, HostAnswer, HostCall, HostProblem, HostRequest, HostToken, RequestedAct, Sent,
 };
 
 use super::{Now, Run, RunAction, RunPhase, RunStep};
-use crate::approvals::RealPlace;
+use crate::approvals::{PolicySet, RealPlace};
+use crate::policy::WorkspaceFacts;
 
 /// The number of a piece of the host's work, counted from 1 within a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +28,15 @@ pub enum HostWork {
         /// The files, as the agent named them.
         files: Vec<String>,
         /// The project, against which relative names count, then the directories that the user added.
+        roots: Vec<String>,
+    },
+    /// Read the policies again, and look up the facts that a judgement of these acts needs.
+    Judge {
+        /// The acts.
+        acts: Vec<RequestedAct>,
+        /// The files of the request, as the agent named them.
+        files: Vec<String>,
+        /// The project, then the directories that the user added.
         roots: Vec<String>,
     },
     /// Carry out a request of the agent, inside these directories only. Decisions that it needs have been taken.
@@ -43,8 +53,21 @@ pub enum HostWork {
 pub enum HostResult {
     /// Where the files of [`HostWork::Resolve`] are.
     Resolved(ResolvedPaths),
+    /// The facts for [`HostWork::Judge`].
+    Judged(Box<ActFacts>),
     /// The result of [`HostWork::Call`].
     Called(Result<HostAnswer, HostProblem>),
+}
+
+/// The policies and facts of one judgement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActFacts {
+    /// The policies, or why they cannot be read.
+    pub policies: Result<PolicySet, String>,
+    /// The place in which the acts would happen.
+    pub workspace: WorkspaceFacts,
+    /// Where the files of the request are.
+    pub paths: ResolvedPaths,
 }
 
 /// Where files really are, after all symbolic links.
@@ -72,7 +95,7 @@ impl ResolvedPaths {
 
 impl Run {
     /// Gives a piece of work to the host.
-    fn give_work(&mut self, work: HostWork, step: &mut RunStep) -> HostWorkId {
+    pub(super) fn give_work(&mut self, work: HostWork, step: &mut RunStep) -> HostWorkId {
         self.host_works.0 += 1;
         step.actions.push(RunAction::Host(self.host_works, work));
         self.host_works
@@ -127,6 +150,7 @@ impl Run {
                     self.update_state(now, step);
                 }
             }
+            HostResult::Judged(facts) => self.judged(work, &facts, now, step),
             HostResult::Called(result) => self.called(work, &result, now, step),
         }
     }

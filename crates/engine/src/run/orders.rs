@@ -3,7 +3,7 @@
 use bowline_protocol::{ApprovalVerdict, OrderRefused, QuestionId, Receipt, SessionOrder};
 use bowline_providers::dialect::{ApprovalAnswer, QuestionReply};
 
-use super::decisions::only;
+use super::refusals::only;
 use super::{Now, Run, RunCommand, RunStep};
 
 impl Run {

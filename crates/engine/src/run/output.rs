@@ -1,7 +1,7 @@
 //! The output of the program on its way through a run: decoded, numbered, and answered on standard input.
 
 use bowline_protocol::Kind;
-use bowline_providers::dialect::ClientOutput;
+use bowline_providers::dialect::{ClientOutput, UnnumberedEvent};
 
 use super::ladder::StopCause;
 use super::state::RunState;
@@ -32,8 +32,19 @@ impl Run {
     /// Passes the dialect's bytes on to the program's standard input, decides its requests, and sends the first prompt when the
     /// client is ready.
     pub(super) fn take_client_output(&mut self, now: Now, step: &mut RunStep) {
-        let ClientOutput { bytes, last, prompt, ready, requests, host, questions, acknowledged, read, lost } =
-            self.decoder.take_client_output();
+        let ClientOutput {
+            bytes,
+            last,
+            prompt,
+            ready,
+            requests,
+            gates,
+            host,
+            questions,
+            acknowledged,
+            read,
+            lost,
+        } = self.decoder.take_client_output();
         // From here on the attempt is no longer `Footprint::PromptNotSent`.
         self.state.prompted |= prompt;
         if !bytes.is_empty() {
@@ -44,6 +55,7 @@ impl Run {
             request
         });
         self.decide(requests.collect(), now, step);
+        self.at_gates(gates, now, step);
         self.call_host(host, step);
         let questions = questions.iter().map(|question| self.ids.question(question)).collect();
         self.asked(questions, now, step);
@@ -152,51 +164,64 @@ impl Run {
                     self.fail_for_budget(ended, now, step);
                 }
                 Kind::ApprovalDecided(decided) if self.approvals.is_held(&decided.id) => continue,
-                Kind::ApprovalAsked(asked) => {
-                    asked.deadline = self.approval_deadline(now).or(asked.deadline.take())
-                }
-                _ => {}
-            }
-            // The reason is in the ladder while the stop goes on. `judge` then moves it to `self.why`.
-            let interrupted = self.life.is_interrupting().then_some(&StopCause::Cancelled);
-            let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref()).or(interrupted);
-            // A live session computes its state. That of the agent does not know what waits for a person.
-            let is_state = matches!(draft.kind, Kind::SessionStateChanged(_));
-            if !self.state.accept(&mut draft, why) || (is_state && self.plan.lifetime.is_live()) {
-                continue;
-            }
-            step.durable |= RunState::is_durable(&draft.kind);
-            // The decoder may be several turns ahead of this event, so the event itself decides.
-            match &draft.kind {
-                Kind::TurnEnded(_) if self.is_kept() => {
-                    let looks = self.plan.files && self.phase == RunPhase::Running && self.ladder.is_none();
-                    if looks {
-                        step.actions.push(RunAction::LookAtFiles);
-                    }
-                    self.life.turn_ended(looks.then(|| now.up.plus(PATIENCE)));
-                }
-                Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
-                Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
-                Kind::QuestionAsked(asked) => self.life.questions.asked(asked),
-                Kind::QuestionAnswered(answered) => self.life.questions.answered(&answered.id),
-                Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id, asked.enforced_by),
+                // The request was withdrawn, or its tool has run, before it was judged.
                 Kind::ApprovalDecided(decided) => {
-                    self.approvals.decided(&decided.id);
-                    self.approvals.remember(&decided.id, decided.by);
+                    let approval = decided.id.clone();
+                    self.release(&approval, None, now, step);
                 }
                 _ => {}
             }
-            step.events.push(self.state.number_draft(draft, now.wall));
-            if let Some(answer) = self.state.resume_answer() {
-                let rejected = self.state.wrong_session();
-                self.emit(Kind::ResumeAnswered(answer), now, step);
-                if let Some(failure) = rejected {
-                    self.stop(StopCause::Trouble(Box::new(failure)), now, step);
-                }
+            if let Some(draft) = self.hold_asked(draft) {
+                self.number_draft(draft, now, step);
             }
         }
         // Keep the buffer for the next piece.
         self.drafts = drafts;
+    }
+
+    /// Numbers one event.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these kinds change what the run does")]
+    pub(super) fn number_draft(&mut self, mut draft: UnnumberedEvent, now: Now, step: &mut RunStep) {
+        if let Kind::ApprovalAsked(asked) = &mut draft.kind {
+            asked.deadline = self.approval_deadline(now).or(asked.deadline.take());
+        }
+        // The reason is in the ladder while the stop goes on. `judge` then moves it to `self.why`.
+        let interrupted = self.life.is_interrupting().then_some(&StopCause::Cancelled);
+        let why = self.ladder.as_ref().map(|ladder| &ladder.why).or(self.why.as_ref()).or(interrupted);
+        // A live session computes its state. That of the agent does not know what waits for a person.
+        let is_state = matches!(draft.kind, Kind::SessionStateChanged(_));
+        if !self.state.accept(&mut draft, why) || (is_state && self.plan.lifetime.is_live()) {
+            return;
+        }
+        step.durable |= RunState::is_durable(&draft.kind);
+        // The decoder may be several turns ahead of this event, so the event itself decides.
+        match &draft.kind {
+            Kind::TurnEnded(_) if self.is_kept() => {
+                let looks = self.plan.files && self.phase == RunPhase::Running && self.ladder.is_none();
+                if looks {
+                    step.actions.push(RunAction::LookAtFiles);
+                }
+                self.life.turn_ended(looks.then(|| now.up.plus(PATIENCE)));
+            }
+            Kind::TurnEnded(ended) if ended.running_tasks.is_empty() => self.watch.finished(now.up),
+            Kind::TurnStarted(_) | Kind::TurnEnded(_) => self.watch.answer_reopened(),
+            Kind::QuestionAsked(asked) => self.life.questions.asked(asked),
+            Kind::QuestionAnswered(answered) => self.life.questions.answered(&answered.id),
+            Kind::ApprovalAsked(asked) => self.approvals.asked(&asked.id, asked.enforced_by),
+            Kind::ApprovalDecided(decided) => {
+                self.approvals.decided(&decided.id);
+                self.approvals.remember(&decided.id, decided.by);
+            }
+            _ => {}
+        }
+        step.events.push(self.state.number_draft(draft, now.wall));
+        if let Some(answer) = self.state.resume_answer() {
+            let rejected = self.state.wrong_session();
+            self.emit(Kind::ResumeAnswered(answer), now, step);
+            if let Some(failure) = rejected {
+                self.stop(StopCause::Trouble(Box::new(failure)), now, step);
+            }
+        }
     }
 }
 

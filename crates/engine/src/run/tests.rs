@@ -4,6 +4,7 @@ mod budget;
 pub(crate) mod decisions;
 mod edges;
 mod host;
+mod judging;
 mod ladder;
 mod numbering;
 mod once;

@@ -2,8 +2,8 @@
 
 use super::{part, words};
 use crate::{
-    ApprovalCategory, ApprovalId, ApprovalOption, Decider, Decision, EnforcedBy, Excerpt, Json, Risk, TaskId,
-    Timestamp, ToolId,
+    ApprovalCategory, ApprovalId, ApprovalOption, ApprovalRuling, Decider, Decision, EnforcedBy, Excerpt,
+    Json, Risk, TaskId, Timestamp, ToolId,
 };
 
 part! {
@@ -152,6 +152,9 @@ part! {
         /// The rule that made it necessary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub rule: Option<String>,
+        /// The judgement of the policies, if any are in force.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ruling: Option<ApprovalRuling>,
         /// The mechanism that holds the action back until then.
         pub enforced_by: EnforcedBy,
         /// When silence becomes a refusal.

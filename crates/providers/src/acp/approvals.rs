@@ -39,6 +39,7 @@ pub(crate) fn asked(
         diff: plan.diff,
         options: options.to_vec(),
         rule: None,
+        ruling: None,
         enforced_by: EnforcedBy::Agent,
         deadline: None,
     }));

@@ -32,7 +32,7 @@ use super::dialect::{Acp, each_message};
 use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
-use crate::conversation::{Conversation, unsupported};
+use crate::conversation::{Conversation, ToolGating, unsupported};
 use crate::dialect::{
     AckToken, ApprovalAnswer, Dialect, HostAnswer, HostProblem, HostPrompt, HostToken, Input, Output,
     QuestionReply, Sent,
@@ -463,6 +463,8 @@ impl Dialect for AcpClient {
             return Sent::Cannot("no session is open");
         }
         let choice = match option {
+            // The agent stays in the mode in which it asks. The host decides by the new one.
+            "permission" if self.talk.gated == ToolGating::On => return Sent::Done,
             "permission" => match serde_json::from_value::<PermissionMode>(json!(value)) {
                 Ok(mode) => choices::live_mode(mode, &self.reader.options),
                 Err(_) => Err("the permission modes are `read`, `ask`, `edit` and `yolo`"),

@@ -39,6 +39,7 @@ pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Acp,
     needs_cwd: true,
     asks_host: true,
+    announces_tools: false,
     images: Images::Bytes,
     first_message: client::AcpClient::first_message,
     dialect: |conversation| Box::new(client::AcpClient::new(conversation)),

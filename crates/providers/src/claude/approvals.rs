@@ -15,7 +15,7 @@ use bowline_protocol::{
 use serde_json::Value;
 
 use super::wire::ClaudeObject;
-use crate::dialect::{ActionDoer, DecisionRequest, Output};
+use crate::dialect::{ActionDoer, DecisionRequest, Output, RequestedAct, ToolGate};
 use crate::dialects::tools;
 
 /// The most requests that may be open.
@@ -92,6 +92,7 @@ impl Requests {
                 // "Always" is sent back as an echo of the suggestions; without any there is nothing that could last.
                 options: options(!lasting(request).is_empty()),
                 rule: request.text("decision_reason").map(std::borrow::Cow::into_owned),
+                ruling: None,
                 enforced_by: EnforcedBy::Agent,
                 deadline: None,
             }));
@@ -128,7 +129,37 @@ impl Requests {
             changeable: true,
             carries_message: true,
             doer: ActionDoer::Agent,
+            acts: vec![act(request, "tool_name", "input")],
         })
+    }
+
+    /// Describes a tool at its gate: `PreToolUse`, which the program announces before its own rules and requests.
+    pub(super) fn gate(&self, id: &str, input: &ClaudeObject<'_>) -> ToolGate {
+        let name = input.text("tool_name").unwrap_or("tool".into());
+        let kind = tools::kind_of(&name);
+        let (shown, input_head) = tools::carried(input.json("tool_input").as_ref().map(Json::as_str));
+        let asked = ApprovalAsked {
+            id: ApprovalId::from(id),
+            category: category(kind),
+            risk: self.risk(kind),
+            summary: name.into_owned(),
+            tool: input.text("tool_use_id").as_deref().map(ToolId::from),
+            input: shown,
+            input_head,
+            paths: named_paths(&input.object("tool_input").unwrap_or_default()),
+            diff: None,
+            options: options(false),
+            rule: None,
+            ruling: None,
+            enforced_by: EnforcedBy::Policy,
+            deadline: None,
+        };
+        ToolGate { asked, acts: vec![act(input, "tool_name", "tool_input")] }
+    }
+
+    /// Remembers that a call was denied at its gate: the program lists it again, as its own refusal.
+    pub(super) fn denied_at_gate(&mut self, tool: &str) {
+        self.remember_refused(tool, Decider::Policy);
     }
 
     /// Returns the questions of an open request; none if it asks for a permission.
@@ -348,10 +379,20 @@ fn category(kind: ToolKind) -> ApprovalCategory {
 
 /// Returns the files that a tool names.
 fn paths(request: &ClaudeObject<'_>) -> Vec<String> {
-    let input = request.object("input").unwrap_or_default();
-    let named = ["file_path", "notebook_path", "path"].iter().filter_map(|key| input.text(key));
+    let mut named = named_paths(&request.object("input").unwrap_or_default());
     // Where a link leads, for example.
-    named.chain(request.text("blocked_path")).map(String::from).collect()
+    named.extend(request.text("blocked_path").map(String::from));
+    named
+}
+
+fn named_paths(input: &ClaudeObject<'_>) -> Vec<String> {
+    ["file_path", "notebook_path", "path"].iter().filter_map(|key| input.text(key)).map(String::from).collect()
+}
+
+/// Returns the call of a tool that a request describes.
+fn act(request: &ClaudeObject<'_>, name: &str, input: &str) -> RequestedAct {
+    let input = request.value(input).unwrap_or_default();
+    RequestedAct::Tool { name: request.text_or_empty(name).into_owned(), input }
 }
 
 /// Returns the suggestions of a request that make its permission last. Their rules, if there are any: the wider ones beside them (all

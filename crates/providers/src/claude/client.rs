@@ -10,21 +10,24 @@
 //! The session's id is known only in the first turn.
 
 mod answers;
+mod gates;
+mod modes;
 mod prompts;
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::{ApprovalId, Json, PermissionMode, PromptId, QuestionId};
+use bowline_protocol::{ApprovalId, Json, PromptId, QuestionId};
 use serde_json::{Value, json};
 
 use self::answers::ClaudeRequest;
+use self::gates::{GATE, OpenGates, introduction};
 use self::prompts::OwnPrompts;
 use super::approvals::{MOST_OPEN, question_id};
 use super::dialect::Claude;
 use super::wire::{self, ClaudeObject};
 use crate::conversation::Conversation;
 use crate::dialect::{
-    AckToken, ApprovalAnswer, Dialect, HostPrompt, Input, Output, QuestionReply, Sent, Shape,
+    AckToken, ApprovalAnswer, Dialect, GateAnswer, HostPrompt, Input, Output, QuestionReply, Sent, Shape,
 };
 use crate::dialects::shaped::Shaped;
 use crate::failure::Report;
@@ -56,6 +59,8 @@ pub(super) struct ClaudeClient {
     prompts: OwnPrompts,
     /// Requests of the program that wait for an answer.
     open: Vec<(String, ClaudeRequest)>,
+    /// Tools that wait at their gates.
+    gates: OpenGates,
 }
 
 /// How far we are.
@@ -97,12 +102,13 @@ impl ClaudeClient {
             tokens: 0,
             prompts: OwnPrompts::default(),
             open: Vec::new(),
+            gates: OpenGates::default(),
         }
     }
 
     /// Returns the first message, whatever the prompt is.
-    pub(super) fn first_message() -> String {
-        request_line(&request_id(1), &json!({ "subtype": INTRODUCTION }))
+    pub(super) fn first_message(talk: &Conversation) -> String {
+        request_line(&request_id(1), &introduction(talk))
     }
 
     fn is_turning(&self) -> bool {
@@ -156,6 +162,8 @@ impl ClaudeClient {
         self.reader.handle(Input::Line(raw), out);
         match kind.as_ref() {
             "control_request" => self.requested(line, out),
+            // An interrupt withdraws the requests of its turn.
+            "control_cancel_request" => self.gates.withdrawn(&line.text_or_empty("request_id")),
             "system" if line.text_or_empty("subtype") == "init" => self.opened(line, out),
             _ => {}
         }
@@ -256,6 +264,9 @@ impl ClaudeClient {
         let id = line.text_or_empty("request_id").into_owned();
         let request = line.object("request").unwrap_or_default();
         let subtype = request.text_or_empty("subtype");
+        if subtype == "hook_callback" && request.text_or_empty("callback_id") == GATE {
+            return self.at_gate(id, &request.object("input").unwrap_or_default(), out);
+        }
         let texts = self.reader.speaker().requests.asked(&id);
         let open = match (subtype.as_ref(), texts) {
             ("elicitation", _) => ClaudeRequest::form(&request),
@@ -324,7 +335,7 @@ impl ClaudeClient {
 
 impl Dialect for ClaudeClient {
     fn open(&mut self, out: &mut Output<'_>) {
-        self.ask(&json!({ "subtype": INTRODUCTION }), RequestPurpose::Introduction, out);
+        self.ask(&introduction(&self.talk), RequestPurpose::Introduction, out);
     }
 
     fn handle(&mut self, input: Input<'_>, out: &mut Output<'_>) {
@@ -391,6 +402,9 @@ impl Dialect for ClaudeClient {
     }
 
     fn decide(&mut self, approval: &ApprovalId, answer: &ApprovalAnswer, out: &mut Output<'_>) -> Sent {
+        if let Some(sent) = self.decide_gate(approval, answer, out) {
+            return sent;
+        }
         let Some(place) = self.find_open(|id, _| id == approval.as_str()) else {
             return Sent::Cannot(NOT_OPEN);
         };
@@ -398,6 +412,10 @@ impl Dialect for ClaudeClient {
             Ok(answer) => self.settle(place, &answer, out),
             Err(why) => Sent::Cannot(why),
         }
+    }
+
+    fn pass_gate(&mut self, gate: &ApprovalId, answer: &GateAnswer, out: &mut Output<'_>) -> Sent {
+        self.open_gate(gate, answer, out)
     }
 
     fn reply(&mut self, question: &QuestionId, reply: &QuestionReply, out: &mut Output<'_>) -> Sent {
@@ -465,24 +483,6 @@ impl Dialect for ClaudeClient {
 
 /// The prompt that compacts the context.
 const COMPACT: &str = "/compact";
-
-impl ClaudeClient {
-    /// Returns the program's word for one of our permission modes.
-    fn mode(&self, value: &str) -> Result<&'static str, &'static str> {
-        let wanted = PermissionMode::ALL.into_iter().find(|mode| mode.as_str() == value);
-        match (self.talk.permission, wanted) {
-            (_, None) => Err("the permission modes are `read`, `ask`, `edit` and `yolo`"),
-            // Its tools are denied by arguments of the process.
-            (PermissionMode::Read, Some(_)) | (_, Some(PermissionMode::Read)) => {
-                Err("the agent enters and leaves the mode `read` only at its start")
-            }
-            (_, Some(PermissionMode::Ask)) => Ok("default"),
-            (_, Some(PermissionMode::Edit)) => Ok("acceptEdits"),
-            // The program refuses it in a process that was not started in it.
-            (_, Some(PermissionMode::Yolo)) => Ok("bypassPermissions"),
-        }
-    }
-}
 
 fn request_id(number: u64) -> String {
     format!("bowline-{number}")

@@ -28,8 +28,9 @@ const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Pipe,
     needs_cwd: false,
     asks_host: false,
+    announces_tools: true,
     images: Images::Bytes,
-    first_message: |_| client::ClaudeClient::first_message(),
+    first_message: client::ClaudeClient::first_message,
     dialect: |conversation| Box::new(client::ClaudeClient::new(conversation)),
     refuses: |_| None,
 };

@@ -224,6 +224,7 @@ fn asked(
         diff: None,
         options: options.to_vec(),
         rule: None,
+        ruling: None,
         enforced_by: EnforcedBy::Agent,
         deadline: None,
     })

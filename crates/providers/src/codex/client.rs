@@ -17,7 +17,7 @@ mod steers;
 use bowline_protocol::{ApprovalId, Category, Code, Json, PromptId, QuestionId, RequestField, Resume};
 use serde_json::{Value, json};
 
-use self::requests::{OpenRequest, decision_request, response};
+use self::requests::{FileChanges, OpenRequest, decision_request, response};
 pub(super) use self::settings::Policy;
 use self::settings::{TurnSettings, writable_roots};
 use self::steers::UnreadSteers;
@@ -40,6 +40,8 @@ pub(super) struct AppServerClient {
     /// Requests of the server that wait for the caller.
     open: Vec<OpenRequest>,
     steers: UnreadSteers,
+    /// The files of changes that were announced: a request about a change names only its item.
+    changes: FileChanges,
 }
 
 /// How many requests may wait for a decision. More are denied at once, so that a server cannot fill the memory.
@@ -88,6 +90,7 @@ impl AppServerClient {
             thread: String::new(),
             open: Vec::new(),
             steers: UnreadSteers::default(),
+            changes: FileChanges::default(),
         }
     }
 
@@ -165,7 +168,7 @@ impl AppServerClient {
     /// Opens the thread: a new one, or the one that is to go on.
     fn open_thread(&mut self, out: &mut Output<'_>) {
         let talk = &self.talk;
-        let policy = Policy::of(talk.permission);
+        let policy = Policy::of(talk.permission, talk.gated);
         let mut params = json!({
             "approvalPolicy": policy.asks,
             // The user's settings may leave the answers to a model.
@@ -232,7 +235,7 @@ impl AppServerClient {
 
     /// Returns why a thread may do other things than requested: settings of an administrator override ours.
     fn differs(&self, opened: &Value) -> Option<Report> {
-        let policy = Policy::of(self.talk.permission);
+        let policy = Policy::of(self.talk.permission, self.talk.gated);
         let wanted = [
             ("/approvalPolicy", policy.asks),
             ("/approvalsReviewer", "user"),
@@ -257,7 +260,8 @@ impl AppServerClient {
     fn requested(&mut self, id: Value, method: String, params: Value, out: &mut Output<'_>) {
         // Two approvals may be open, the later command first (0.166.0). Nothing here depends on their order.
         let room = self.open.len() < OPEN_AT_MOST;
-        if let Some(request) = decision_request(&id, &method, &params).filter(|_| room) {
+        if let Some(mut request) = decision_request(&id, &method, &params).filter(|_| room) {
+            self.changes.describe(&params, &mut request);
             self.open.push(OpenRequest::approval(id, method, params, request.approval.clone()));
             return out.awaits_decision(request);
         }
@@ -311,6 +315,9 @@ impl AppServerClient {
                 self.open.retain(|open| params.get("requestId") != Some(&open.id));
             }
             Incoming::Notification { method, params } => {
+                if method == "item/started" {
+                    self.changes.started(&params);
+                }
                 // Sub-agents have threads in the same process. Their turns are not ours.
                 if params.get("threadId").and_then(Value::as_str) != Some(&self.thread) {
                     return;

@@ -31,6 +31,7 @@ pub(crate) const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::JsonRpc,
     needs_cwd: false,
     asks_host: false,
+    announces_tools: false,
     images: Images::Paths,
     first_message: |_| client::AppServerClient::first_message(),
     dialect: |conversation| Box::new(client::AppServerClient::new(conversation)),

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::client::Policy;
 use super::wire::part;
+use crate::conversation::ToolGating;
 use crate::dialect::Output;
 use crate::dialects::loose_json::{List, LooseText, Maybe, Number};
 
@@ -88,8 +89,11 @@ fn permission(asks: &str, sandbox: &str) -> String {
         (PermissionMode::Edit, "edit"),
         (PermissionMode::Yolo, "yolo"),
     ];
-    let is = |mode: PermissionMode| Policy::of(mode).asks == asks && Policy::of(mode).told == sandbox;
-    let mode = modes.into_iter().find(|(mode, _)| is(*mode));
+    let is = |(mode, _): &(PermissionMode, &str)| {
+        let policy = Policy::of(*mode, ToolGating::Off);
+        policy.asks == asks && policy.told == sandbox
+    };
+    let mode = modes.into_iter().find(is);
     mode.map_or_else(|| format!("{asks}, {sandbox}"), |(_, name)| name.to_owned())
 }
 

@@ -193,6 +193,7 @@ fn permission_asked(data: &CopilotData<'_>, out: &mut Output<'_>) {
         diff: None,
         options: Vec::new(),
         rule: None,
+        ruling: None,
         enforced_by: EnforcedBy::Agent,
         deadline: None,
     }));

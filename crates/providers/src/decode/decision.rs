@@ -3,7 +3,9 @@
 //! A client only translates: it reports the request ([`Output::awaits_decision`](super::output::Output::awaits_decision)), and
 //! sends the decision of its caller when it gets it ([`Dialect::decide`](super::dialect::Dialect::decide)). The engine decides.
 
+use bowline_protocol::kinds::ApprovalAsked;
 use bowline_protocol::{ApprovalCategory, ApprovalId, Json, OptionEffect, Risk};
+use serde_json::Value;
 
 /// A request of the agent that waits until the caller has decided. The event [`ApprovalAsked`] with the same id precedes it.
 ///
@@ -26,6 +28,55 @@ pub struct DecisionRequest {
     pub carries_message: bool,
     /// The side that carries out the action.
     pub doer: ActionDoer,
+    /// The planned acts, for the judge of policies. Empty if the request does not describe it: then no policy allows it.
+    pub acts: Vec<RequestedAct>,
+}
+
+/// Something that an agent wants to do, as far as its protocol describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestedAct {
+    /// Run a command of a shell.
+    Shell(String),
+    /// Run a program with arguments.
+    Program(Vec<String>),
+    /// Call a tool with this input.
+    Tool {
+        /// The name, as the agent spells it.
+        name: String,
+        /// The input.
+        input: Value,
+    },
+    /// Read a file.
+    Read(String),
+    /// Write a file.
+    Write(String),
+    /// Use a host of the network.
+    Network(String),
+}
+
+/// A tool that is about to run, and that the program holds until its gate has an answer: [`Dialect::pass_gate`], or
+/// [`Dialect::decide`] with a denial. It precedes the program's own rules and requests.
+///
+/// [`Dialect::pass_gate`]: super::dialect::Dialect::pass_gate
+/// [`Dialect::decide`]: super::dialect::Dialect::decide
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolGate {
+    /// The event about it, if the tool is denied. Its id names the gate.
+    pub asked: ApprovalAsked,
+    /// The planned acts.
+    pub acts: Vec<RequestedAct>,
+}
+
+/// The answer at a gate, unless it is a denial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateAnswer {
+    /// Go on by your own rules and your permission mode.
+    Pass,
+    /// Ask us before you run it, whatever your own rules and your permission mode allow.
+    Ask {
+        /// The reason.
+        reason: String,
+    },
 }
 
 /// The side that carries out an action.

@@ -8,8 +8,8 @@ use bowline_protocol::{ApprovalId, Category, Excerpt, PromptId, QuestionId, RawF
 
 use super::End;
 use super::dialect::{
-    ApprovalAnswer, ClientOutput, Dialect, Framing, HostAnswer, HostProblem, HostPrompt, HostToken, Input,
-    QuestionReply, Sent, Shape, Terminal, UnnumberedEvent,
+    ApprovalAnswer, ClientOutput, Dialect, Framing, GateAnswer, HostAnswer, HostProblem, HostPrompt,
+    HostToken, Input, QuestionReply, Sent, Shape, Terminal, UnnumberedEvent,
 };
 use super::output::{Output, UNRECOGNIZED_HEAD};
 use super::turns::TurnTracker;
@@ -179,6 +179,17 @@ impl Decoder {
         out: &mut Vec<UnnumberedEvent>,
     ) -> Sent {
         self.speak(now, out, |dialect, output| dialect.decide(approval, answer, output))
+    }
+
+    /// Lets a tool pass its gate.
+    pub fn pass_gate(
+        &mut self,
+        gate: &ApprovalId,
+        answer: &GateAnswer,
+        now: &Moment,
+        out: &mut Vec<UnnumberedEvent>,
+    ) -> Sent {
+        self.speak(now, out, |dialect, output| dialect.pass_gate(gate, answer, output))
     }
 
     /// Sends the reply to a question of the agent.

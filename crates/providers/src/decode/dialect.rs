@@ -10,7 +10,9 @@ use bowline_protocol::{ApprovalId, Kind, PromptId, QuestionId, RawSpan, Source};
 use serde::{Deserialize, Serialize};
 
 use super::End;
-pub use super::decision::{ActionDoer, ApprovalAnswer, DecisionRequest, QuestionReply};
+pub use super::decision::{
+    ActionDoer, ApprovalAnswer, DecisionRequest, GateAnswer, QuestionReply, RequestedAct, ToolGate,
+};
 pub use super::host_request::{
     HostAnswer, HostCall, HostProblem, HostProblemKind, HostRequest, HostToken, TerminalCommand, TerminalName,
 };
@@ -52,6 +54,11 @@ pub trait Dialect: fmt::Debug + Send {
     /// Sends the decision on a request that the dialect reported with `Output::awaits_decision`.
     fn decide(&mut self, _approval: &ApprovalId, _answer: &ApprovalAnswer, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this format takes no decisions")
+    }
+
+    /// Lets a tool pass its gate, which the dialect reported with `Output::at_gate`. A denial goes through [`Dialect::decide`].
+    fn pass_gate(&mut self, _gate: &ApprovalId, _answer: &GateAnswer, _out: &mut Output<'_>) -> Sent {
+        Sent::Cannot("this format has no gates")
     }
 
     /// Sends the reply to a question that the dialect reported with `Output::awaits_reply`.
@@ -189,7 +196,7 @@ pub struct UnnumberedEvent {
 }
 
 /// Output of a two-way dialect for its host: bytes to write to the program, and reports that are no events.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct ClientOutput {
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -201,6 +208,8 @@ pub struct ClientOutput {
     pub ready: bool,
     /// Requests of the agent that wait for a decision.
     pub requests: Vec<DecisionRequest>,
+    /// Tools that wait at their gates.
+    pub gates: Vec<ToolGate>,
     /// Requests of the agent that the host carries out now. Those that need a decision have it.
     pub host: Vec<HostRequest>,
     /// Questions of the agent that wait for a reply.

@@ -9,7 +9,7 @@ use bowline_protocol::kinds::{
 use bowline_protocol::{Category, Excerpt, Exit, Kind, MessageId, PromptId, QuestionId, RawSpan, ToolId};
 
 use super::End;
-use super::decision::DecisionRequest;
+use super::decision::{DecisionRequest, ToolGate};
 use super::dialect::{ClientOutput, Dialect, Input, UnnumberedEvent};
 use super::host_request::HostRequest;
 use super::order::{AckToken, Acknowledgement, HostPrompt};
@@ -229,6 +229,11 @@ impl Output<'_> {
     /// Reports a request of the agent that waits for a decision. The answer comes with [`Dialect::decide`].
     pub(crate) fn awaits_decision(&mut self, request: DecisionRequest) {
         self.stdin.requests.push(request);
+    }
+
+    /// Reports a tool that waits at its gate. The answer comes with [`Dialect::pass_gate`] or [`Dialect::decide`].
+    pub(crate) fn at_gate(&mut self, gate: ToolGate) {
+        self.stdin.gates.push(gate);
     }
 
     /// Reports a request of the agent that the host carries out now. The result comes with [`Dialect::host_done`].

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bowline_protocol::kinds::{CapabilityDegraded, Level};
-use bowline_protocol::{Category, PermissionMode, Request, RequestField, Resume};
+use bowline_protocol::{Approvals, Category, PermissionMode, Request, RequestField, Resume};
 
 use super::apply::{Draft, Value, is_word};
 use super::environment::{self, BASE, NESTING};
@@ -11,7 +11,7 @@ use super::{
     Arg, Invocation, LONGEST_ARGUMENT, PhaseLimits, PromptTime, Refusal, StdinPlan, StdioKind, Streaming,
     Unrestricted, User, Wish, native, repository, template,
 };
-use crate::conversation::{Conversation, protocol_client};
+use crate::conversation::{Conversation, ToolGating, native_permission, protocol_client};
 use crate::manifest::run::{Flag, Permission, RunFlag};
 use crate::manifest::{Format, Manifest, PromptStyle, into_terminal};
 
@@ -79,7 +79,7 @@ fn build_in(manifest: &Manifest, name: &str, request: &Request, wish: &Wish) -> 
         stop: manifest.stop,
     });
     // First, because these reasons hold for every format and every option below.
-    never(&draft, manifest, request)?;
+    never(&draft, manifest, request, wish)?;
     // The order of the arguments matters to `codex exec`: flags after `resume` are rejected with exit code 2 (0.166.0).
     draft.plain(&format.args);
     draft.plain(&manifest.run.args);
@@ -128,7 +128,7 @@ fn format<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Format, Refusal>
 }
 
 /// Refuses options that no agent's command line has, and options that contradict each other.
-fn never(draft: &Draft, manifest: &Manifest, request: &Request) -> Result<(), Refusal> {
+fn never(draft: &Draft, manifest: &Manifest, request: &Request, wish: &Wish) -> Result<(), Refusal> {
     let refuse = |field: RequestField, reason: &str| Err(draft.unsupported(&field.into(), reason));
     if !request.tools.is_empty() && manifest.prompt != PromptStyle::Request {
         return refuse(
@@ -136,8 +136,15 @@ fn never(draft: &Draft, manifest: &Manifest, request: &Request) -> Result<(), Re
             "an agent's command line cannot call a tool that is only declared",
         );
     }
-    if request.policy.is_some() {
-        return refuse(RequestField::Policy, "a single run cannot enforce a policy");
+    let asks = manifest.capabilities.approvals == Approvals::Interactive;
+    if wish.gated == ToolGating::On && (manifest.prompt != PromptStyle::Protocol || !asks) {
+        return refuse(
+            RequestField::Policy,
+            "a policy decides what the agent asks for, and it does not ask in this format",
+        );
+    }
+    if request.policy.is_some() && wish.gated == ToolGating::Off {
+        return refuse(RequestField::Policy, "the caller does not enforce a policy");
     }
     if request.task.is_some() && request.prompt.is_empty() {
         return refuse(RequestField::Task, "a single run needs a prompt; a task is for sessions");
@@ -158,7 +165,7 @@ fn permission<'a>(
     narrower: Option<&str>,
     draft: &mut Draft,
 ) -> Result<&'a Permission, Refusal> {
-    let mode = request.permission;
+    let mode = native_permission(request.permission, wish.gated, &draft.made.dialect);
     let field = RequestField::Permission.value(mode.as_str());
     let Some(permission) = manifest.permission.get(&mode) else {
         let reason = format!("its manifest does not define the mode `{}`", mode.as_str());
@@ -391,7 +398,7 @@ fn prompt(manifest: &Manifest, request: &Request, wish: &Wish, draft: &mut Draft
                 let reason = format!("Bowline cannot write the dialect `{}`", draft.made.dialect);
                 return Err(Refusal::misconfigured(provider, RequestField::Prompt, reason));
             };
-            let talk = Conversation::of(request, text, run);
+            let talk = Conversation { gated: wish.gated, ..Conversation::of(request, text, run) };
             if let Some((field, reason)) = (client.refuses)(&talk) {
                 return Err(draft.unsupported(&field.into(), reason));
             }

@@ -42,7 +42,7 @@ impl Refusal {
     }
 
     /// Makes the refusal of a value that no provider can honour.
-    pub(crate) fn invalid(provider: &str, field: impl Into<FieldValue>, reason: impl Into<Box<str>>) -> Self {
+    pub fn invalid(provider: &str, field: impl Into<FieldValue>, reason: impl Into<Box<str>>) -> Self {
         Self { code: Code::InvalidRequest, ..Self::unsupported(provider, field, reason) }
     }
 

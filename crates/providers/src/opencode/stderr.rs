@@ -55,6 +55,7 @@ impl OpencodeStderr {
             diff: None,
             options: Vec::new(),
             rule: None,
+            ruling: None,
             enforced_by: EnforcedBy::Agent,
             deadline: None,
         }));

@@ -27,6 +27,7 @@ const CLIENT: ProtocolClient = ProtocolClient {
     transport: Transport::Pipe,
     needs_cwd: false,
     asks_host: false,
+    announces_tools: false,
     images: Images::Bytes,
     first_message: |_| client::PiClient::first_message(),
     dialect: |conversation| Box::new(client::PiClient::new(conversation)),

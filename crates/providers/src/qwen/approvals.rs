@@ -200,6 +200,7 @@ fn asked(id: &str, request: &Value) -> ApprovalAsked {
         diff: None,
         options: options(request.get("permission_suggestions")),
         rule: text("blocked_path").map(|path| format!("blocked path {path}")),
+        ruling: None,
         enforced_by: EnforcedBy::Agent,
         deadline: None,
     }

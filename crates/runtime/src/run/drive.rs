@@ -40,6 +40,7 @@ use crate::run::failures;
 use crate::run::git::{Snapshot, Tree};
 use crate::run::host_tools::HostServer;
 use crate::run::launch::{Planner, Replanner};
+use crate::run::policy::PolicyDesk;
 use crate::run::record::Record;
 use crate::run::subscribe::EventSender;
 use crate::sessions::aside;
@@ -94,6 +95,8 @@ pub(crate) struct Drive {
     pub(crate) replanner: Option<Box<Replanner>>,
     /// Makes the plans of further processes of a live session.
     pub(crate) planner: Option<Box<Planner>>,
+    /// The policies, if any judge what the agent does.
+    pub(crate) policy: Option<Arc<PolicyDesk>>,
     /// Serves the caller's own tools to the agent.
     pub(crate) host_server: Option<HostServer>,
     /// The number of the last public event, for watchers.

@@ -1,5 +1,7 @@
 //! Errors of calls: Bowline could not do its work, or a call that returns the answer had a turn that failed.
 
+use std::path::PathBuf;
+
 use bowline_engine::route::{CandidateVerdict, RouteProblem};
 use bowline_process::{KeeperError, RuntimeGap};
 use bowline_protocol::{Failure, SessionId};
@@ -287,12 +289,28 @@ pub enum ResumeGap {
         /// Their names.
         names: Vec<String>,
     },
+    /// Policies of its caller judged what its agent did, and the task does not have them. [`Task::policy`](crate::Task::policy) puts them in
+    /// force.
+    #[error("its {} to be in force again", listed_policies(files))]
+    Policies {
+        /// Their files; empty if they were not in files.
+        files: Vec<PathBuf>,
+    },
     /// Another provider ran it.
     #[error("it is a session of {provider}")]
     OtherProvider {
         /// The provider.
         provider: String,
     },
+}
+
+fn listed_policies(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    match names.as_slice() {
+        [] => "policy has".to_owned(),
+        [one] => format!("policy {one} has"),
+        several => format!("policies {} have", several.join(", ")),
+    }
 }
 
 fn listed_tools(names: &[String]) -> String {

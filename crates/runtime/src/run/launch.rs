@@ -36,6 +36,7 @@ use crate::run::callback::SharedCallback;
 use crate::run::drive::Drive;
 use crate::run::error::{Error, ResumeGap};
 use crate::run::git::Tree;
+use crate::run::policy::PolicyDesk;
 use crate::run::record::Record;
 use crate::run::subscribe::{EventStream, event_channel};
 use crate::run::task::{AttemptContext, JournalChoice, Task};
@@ -43,7 +44,7 @@ use crate::run::turn::Turn;
 use crate::run::watch::{WatchedRun, WatchedRuns};
 use crate::sessions::budget;
 use crate::sessions::control::{self, Control, OrderInbox};
-use crate::sessions::journal::{Home, JournalEnd, SessionHold, new_session_id};
+use crate::sessions::journal::{Home, JournalEnd, SessionHold, Writer, new_session_id};
 use crate::sessions::session_monitor::{self, MonitorGuard, MonitorPace, MonitoredRun};
 use crate::system::clock;
 use crate::system::container::Inside;
@@ -164,6 +165,7 @@ pub(crate) async fn prepare(
     side_files.write(&spec.invocations, &mut cleanup_files)?;
     let attempts = plan::attempts(&spec.invocations, &task);
     let (launch, tree) = launch(&mut task, &spec, side_files.dir()).await?;
+    let policy = policy_desk(&task, journal.as_ref())?;
     let mut notices = std::mem::take(&mut task.notices);
     notices.extend_from_slice(&spec.invocations[0].notices);
     notices.extend(unread);
@@ -217,6 +219,7 @@ pub(crate) async fn prepare(
         succession,
         replanner,
         planner,
+        policy,
         host_server,
         head: tokio::sync::watch::Sender::new(numbering.next_seq - 1),
         _watched: watched,
@@ -235,6 +238,15 @@ fn check_history(task: &Task, spec: &RunSpec, end: Option<&JournalEnd>) -> Resul
         return Err(Error::NotResumable { session, gap, source: None });
     }
     Ok(())
+}
+
+/// Collects what the judgements of a run need, if policies are in force.
+fn policy_desk(task: &Task, journal: Option<&Writer>) -> Result<Option<Arc<PolicyDesk>>, Error> {
+    let Some(source) = task.all_policies()? else { return Ok(None) };
+    let home = task.variables().get("HOME").map(PathBuf::from);
+    let data = journal.and_then(|journal| journal.dir().parent()?.parent().map(Path::to_owned));
+    let own = data.into_iter().chain(std::env::current_exe().ok()).collect();
+    Ok(Some(Arc::new(PolicyDesk { source, own, home })))
 }
 
 /// Makes the engine of a run.

@@ -16,6 +16,7 @@ use bowline_providers::prices::Row;
 use crate::agents::profile::Profile;
 use crate::agents::roster::Roster;
 use crate::run::attention::Attention;
+use crate::run::policy::PolicySource;
 use crate::run::trust::TrustRecord;
 
 pub use bowline_providers::invocation::external::{ByModel, ExternalCli, OutputFormat};
@@ -66,6 +67,8 @@ pub struct RunSettings {
     pub attention: Attention,
     /// The pins of the project in which the task works.
     pub pins: Option<TrustRecord>,
+    /// The policies of the user and of the project.
+    pub policy: Option<PolicySource>,
 }
 
 /// Options of one provider.

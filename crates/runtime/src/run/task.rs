@@ -3,6 +3,7 @@
 mod beside;
 mod limits;
 mod live;
+mod policy;
 mod routed;
 #[cfg(feature = "testing")]
 mod scripts;
@@ -29,6 +30,7 @@ use crate::run::attention::{AlertFinder, AlertWatch};
 use crate::run::callback::SharedCallback;
 use crate::run::error::Error;
 use crate::run::host_tools::HostTool;
+use crate::run::policy::PolicySource;
 use crate::run::settings::RunSettings;
 use crate::run::trust::{ProjectPlace, ProjectTrust};
 use crate::sessions::budget::Share;
@@ -106,6 +108,8 @@ pub struct Task {
     /// The options of a live session, if the task is one.
     pub(crate) live: Option<LiveOptions>,
     pub(crate) approver: Approver,
+    /// The policies of the caller.
+    pub(crate) policy: Option<PolicySource>,
     /// The functions of the caller that the agent can call.
     pub(crate) host_tools: Vec<HostTool>,
     /// The script of this attempt, set when the provider is chosen.
@@ -178,6 +182,7 @@ impl Task {
             beside: None,
             live: None,
             approver: Approver::Mode,
+            policy: None,
             host_tools: Vec::new(),
             #[cfg(feature = "testing")]
             script: None,

@@ -39,7 +39,9 @@ pub use home::{Home, SessionEntry, Sessions, new_session_id};
 pub use index::{Index, IndexRecord};
 pub(crate) use lock::{Lock, SessionHold};
 pub use mask::Mask;
-pub use meta::{Abort, KeptServer, META_FORMAT, Program, ResumeOptions, Runner, SessionMeta, update_meta};
+pub use meta::{
+    Abort, KeptPolicies, KeptServer, META_FORMAT, Program, ResumeOptions, Runner, SessionMeta, update_meta,
+};
 pub use pending_sync::PendingSync;
 pub use reader::Reader;
 pub use repair::{Repaired, repair};

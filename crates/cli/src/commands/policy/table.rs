@@ -7,7 +7,7 @@ use bowline_providers::ansi;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{facts, names, policies, read_text, rule_of};
+use super::{ChosenPolicies, facts, names, policies, read_text, rule_of};
 use crate::args::policy::PolicyTestArgs;
 use crate::error::{CommandError, Fault};
 use crate::ui::Stdout;
@@ -25,7 +25,7 @@ struct ExpectedVerdict {
 
 /// Compares every line, and fails if one differs.
 pub(super) fn run(args: &PolicyTestArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let policies = policies(&args.file.policy)?;
+    let ChosenPolicies { rules: policies, files } = policies(&args.file.policy, args.cwd.as_deref())?;
     let text = read_text(&args.table)?;
     let (mut count, mut wrong, mut list) = (0, 0, String::new());
     for (number, line) in text.lines().enumerate().filter(|(_, line)| is_entry(line)) {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &PolicyTestArgs, stdout: &mut Stdout) -> Result<(), Comm
             }
         };
         count += 1;
-        let facts = facts::gather(args.cwd.as_deref(), &args.file.policy, &action)?;
+        let facts = facts::gather(args.cwd.as_deref(), &files, &action)?;
         let judgement = policy::judge(&policies, &action, &facts);
         let rule_fits = expected
             .rule

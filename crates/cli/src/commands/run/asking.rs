@@ -25,12 +25,14 @@ pub(super) enum Asking {
 
 impl Asking {
     /// Decides whether this run asks.
-    pub(super) fn of(args: &RunArgs, request: &RequestArgs, format: OutputFormat) -> Self {
+    pub(super) fn of(args: &RunArgs, request: &RequestArgs, format: OutputFormat, task: &Task) -> Self {
         let for_a_person = matches!(format, OutputFormat::Human) && !args.quiet && !args.no_ask;
         let can_be_asked = match permission(request.permission) {
             PermissionMode::Ask | PermissionMode::Edit => true,
-            // Nothing is left to ask: `read` promises that nothing changes, and `yolo` allows everything.
-            PermissionMode::Read | PermissionMode::Yolo => false,
+            // `yolo` allows everything, but a policy may still ask.
+            PermissionMode::Yolo => task.has_policies(),
+            // Nothing is left to ask: `read` promises that nothing changes.
+            PermissionMode::Read => false,
         };
         if for_a_person && can_be_asked && terminal::can_ask() { Self::Person } else { Self::No }
     }

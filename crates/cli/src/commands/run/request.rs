@@ -74,6 +74,7 @@ impl RequestArgs {
         for (name, server) in mcp::servers(&self.mcp_config)? {
             task = task.mcp_server(name, server);
         }
+        task = with(task, bowline_config::policy_files(&self.policy)?, Task::policy);
         // A file without servers: a resume goes on without those of the session.
         task = when(task, !self.mcp_config.is_empty(), Task::only_named_mcp_servers);
         Ok(task)

@@ -65,6 +65,8 @@ impl ResolvedRequest {
         let projects_choice = projects_choice.filter(|_| resumed.is_none());
         // A resumed session keeps its account.
         args.profile = args.profile.or_else(|| resumed.as_ref()?.profile.clone());
+        // The policies that its caller named hold on. Those of the settings are found again.
+        args.policy.extend(resumed.iter().flat_map(|it| it.policies.iter().cloned()));
         // It also keeps its container, because the files outside are different ones.
         if let (None, Some((container, cwd))) =
             (&args.docker, resumed.as_ref().and_then(|it| it.container.clone()))

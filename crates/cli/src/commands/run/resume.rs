@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bowline::journal::{Home, META_FILE, Reader, SessionMeta};
+use bowline::journal::{Home, KeptPolicies, META_FILE, Reader, SessionMeta};
 use bowline::{Kind, NativeSessionId, SessionId};
 use bowline_config::Config;
 
@@ -22,6 +22,8 @@ pub(crate) struct ResumedSession {
     pub(crate) profile: Option<String>,
     /// Its container, and the directory there.
     pub(crate) container: Option<(String, Option<PathBuf>)>,
+    /// The files of the policies that its caller named.
+    pub(crate) policies: Vec<PathBuf>,
 }
 
 /// The provider of a session.
@@ -134,7 +136,12 @@ pub(crate) fn find(id: &str, config: &Config) -> Result<Option<ResumedSession>, 
     // An entry has its own account.
     let profile = meta.profile.filter(|_| matches!(provider, SessionProvider::Provider(_)));
     let container = meta.container.map(|container| (container, meta.cwd.map(PathBuf::from)));
-    Ok(Some(ResumedSession { provider, profile, container }))
+    let policies = match meta.resume.unwrap_or_default().policies {
+        KeptPolicies::Files(files) => files,
+        // A policy without a file came from a program. The library refuses to go on without it.
+        KeptPolicies::None | KeptPolicies::OfCaller => Vec::new(),
+    };
+    Ok(Some(ResumedSession { provider, profile, container, policies }))
 }
 
 /// Makes the error of an unknown session id. It cannot be an agent's own id, because the request names no provider.

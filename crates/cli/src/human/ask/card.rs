@@ -3,7 +3,7 @@
 //! A person decides by these lines, so nothing is cut without a line that says so.
 
 use bowline_protocol::kinds::{ApprovalAsked, QuestionAsked};
-use bowline_protocol::{ApprovalCategory, EnforcedBy, Excerpt, OptionEffect, Risk};
+use bowline_protocol::{ApprovalCategory, ApprovalRuling, EnforcedBy, Excerpt, OptionEffect, Risk};
 use bowline_providers::ansi;
 use serde_json::Value;
 
@@ -202,6 +202,19 @@ fn body(asked: &ApprovalAsked, context: &CardContext<'_>, part: ShownPart, lines
     if let Some(rule) = &asked.rule {
         lines.push(fact("rule", &words::one_line(rule)));
     }
+    if let Some(ruling) = &asked.ruling {
+        lines.push(fact("policy", &words::one_line(&ruling_text(ruling))));
+        if !ruling.parts.is_empty() {
+            lines.push(fact("because of", &words::one_line(&ruling.parts.join(", "))));
+        }
+    }
+}
+
+/// Describes the judgement of the policies: why, and by which rule.
+pub(in crate::human) fn ruling_text(ruling: &ApprovalRuling) -> String {
+    let category = ruling.own_category.iter().map(|name| format!(", category `{name}`")).collect::<String>();
+    let place = ruling.place.iter().map(|place| format!(", {place}")).collect::<String>();
+    format!("{} (rule `{}`{category}{place})", ruling.reason, ruling.rule)
 }
 
 /// Returns the files that a request names.

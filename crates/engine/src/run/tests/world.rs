@@ -282,6 +282,7 @@ fn answer(result: &Result<Receipt, OrderRefused>) -> String {
 fn work_name(work: &HostWork) -> &'static str {
     match work {
         HostWork::Resolve { .. } => "resolve",
+        HostWork::Judge { .. } => "judge",
         HostWork::Call { .. } => "call",
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::approvals;
 use super::super::session::Options;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, ToolGating};
 use crate::dialect::ApprovalAnswer;
 use crate::failure::Report;
 
@@ -84,7 +84,12 @@ pub(crate) struct Choices {
 /// Chooses from the offers of a session, or returns what is missing.
 pub(crate) fn of(talk: &Conversation, session: &Value) -> Result<Choices, Report> {
     let mut choices = Choices::default();
-    mode(talk.permission, &Offer::modes(session), &mut choices)?;
+    // Under policies the agent has to ask for everything, whatever the host then allows.
+    let permission = match (talk.gated, talk.permission) {
+        (ToolGating::On, PermissionMode::Edit | PermissionMode::Yolo) => PermissionMode::Ask,
+        (ToolGating::On | ToolGating::Off, permission) => permission,
+    };
+    mode(permission, &Offer::modes(session), &mut choices)?;
     if let Some(model) = &talk.model {
         let offer = Offer::models(session);
         choices.wanted.push_back(offer.pick("model", model, Code::ModelNotFound)?);

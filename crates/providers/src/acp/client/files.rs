@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::AcpClient;
 use super::host_calls::{CallApproval, INVALID_PARAMS};
-use crate::dialect::{HostCall, Output};
+use crate::conversation::ToolGating;
+use crate::dialect::{HostCall, Output, RequestedAct};
 use crate::manifest::run::HostOffer;
 use crate::rpc::UNKNOWN_METHOD;
 
@@ -32,9 +33,21 @@ impl AcpClient {
         };
         if method == "fs/read_text_file" {
             let number = |key: &str| params.get(key).and_then(Value::as_u64);
-            let call = HostCall::ReadText { path, line: number("line"), limit: number("limit") };
-            self.host.begin(id.clone(), call, out);
-            return None;
+            let call = HostCall::ReadText { path: path.clone(), line: number("line"), limit: number("limit") };
+            if self.talk.gated == ToolGating::Off {
+                self.host.begin(id.clone(), call, out);
+                return None;
+            }
+            // A policy may forbid reading a file of the workspace, such as one with secrets.
+            let asks = CallApproval {
+                category: ApprovalCategory::Read,
+                risk: Risk::Low,
+                summary: Excerpt::with_limit(&format!("Read {path}"), 4096).text,
+                input: json!({ "path": path }),
+                paths: Some(vec![path.clone()]),
+                act: RequestedAct::Read(path),
+            };
+            return self.ask_for_call(id, call, asks, out);
         }
         let Some(content) = string("content").map(str::to_owned) else {
             return Some(self.peer.refuse(id, INVALID_PARAMS, "`content` has to be a text"));
@@ -45,6 +58,7 @@ impl AcpClient {
             summary: Excerpt::with_limit(&format!("Write {path}"), 4096).text,
             input: json!({ "path": path, "content": Excerpt::of(&content).text }),
             paths: Some(vec![path.clone()]),
+            act: RequestedAct::Write(path.clone()),
         };
         self.ask_for_call(id, HostCall::WriteText { path, content }, asks, out)
     }

@@ -20,7 +20,7 @@ use super::super::approvals;
 use super::{AcpClient, AcpStage};
 use crate::dialect::{
     ActionDoer, ApprovalAnswer, DecisionRequest, HostAnswer, HostCall, HostProblem, HostProblemKind,
-    HostRequest, HostToken, Output, Sent,
+    HostRequest, HostToken, Output, RequestedAct, Sent,
 };
 use crate::failure::signal_name;
 
@@ -57,6 +57,8 @@ pub(super) struct CallApproval {
     pub(super) input: Value,
     /// The files that it names. `None` if requests of its sort name none.
     pub(super) paths: Option<Vec<String>>,
+    /// What the host would do.
+    pub(super) act: RequestedAct,
 }
 
 impl HostCalls {
@@ -123,7 +125,7 @@ impl AcpClient {
             // Two decisions about one id could not be told apart.
             return Some(self.peer.refuse(id, INVALID_REQUEST, "the id is that of an open request"));
         }
-        let CallApproval { category, risk, summary, input, paths } = asks;
+        let CallApproval { category, risk, summary, input, paths, act } = asks;
         let approval = approvals::approval(&id.to_string());
         let option = |id: &str, label: &str, effect| ApprovalOption {
             id: id.to_owned(),
@@ -146,6 +148,7 @@ impl AcpClient {
             ],
             rule: None,
             // Not the agent: without the decision, the host does nothing.
+            ruling: None,
             enforced_by: EnforcedBy::Policy,
             deadline: None,
         }));
@@ -158,6 +161,7 @@ impl AcpClient {
             changeable: false,
             carries_message: true,
             doer: ActionDoer::Host,
+            acts: vec![act],
         };
         self.host.asked.push((approval, id.clone(), call));
         out.awaits_decision(request);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::AcpClient;
 use super::host_calls::{CallApproval, INVALID_PARAMS};
-use crate::dialect::{HostCall, Output, TerminalCommand, TerminalName};
+use crate::dialect::{HostCall, Output, RequestedAct, TerminalCommand, TerminalName};
 use crate::manifest::run::HostOffer;
 use crate::rpc::UNKNOWN_METHOD;
 
@@ -109,7 +109,16 @@ fn approval(command: &TerminalCommand, project: &str) -> CallApproval {
         input,
         // A command may change any file.
         paths: None,
+        act: RequestedAct::Program(judged_words(command)),
     }
+}
+
+/// Returns the words of a command with its variables in front: some of them decide which code a program runs.
+fn judged_words(command: &TerminalCommand) -> Vec<String> {
+    let TerminalCommand { program, args, env, .. } = command;
+    let assigned = env.iter().map(|(name, value)| format!("{name}={value}"));
+    let prefix = if env.is_empty() { None } else { Some("env".to_owned()) };
+    prefix.into_iter().chain(assigned).chain(std::iter::once(program.clone())).chain(args.iter().cloned()).collect()
 }
 
 /// Writes a word so that its end can be seen. No shell reads it.

@@ -7,11 +7,12 @@ use bowline_protocol::{
 
 use super::*;
 use crate::decode::{Decoder, End};
-use crate::dialect::{ActionDoer, ClientOutput, DecisionRequest, UnnumberedEvent};
+use crate::dialect::{RequestedAct, ActionDoer, ClientOutput, DecisionRequest, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
 use crate::played;
 
+mod acts;
 mod files;
 mod live;
 mod questions;
@@ -255,10 +256,29 @@ fn a_request_names_the_files_of_its_tool_call() {
                 changeable: false,
                 carries_message: false,
                 doer: ActionDoer::Agent,
+                acts: acts(category, paths, &call["rawInput"]),
             };
             assert_eq!(scene.awaited(), expected, "{call}");
         }
     }
+}
+
+/// Returns what a request does to its files, and its call if it has an input.
+fn acts(category: ApprovalCategory, paths: &[&str], input: &Value) -> Vec<RequestedAct> {
+    let each = paths.iter().map(|path| (*path).to_owned());
+    let call = RequestedAct::Tool { name: String::new(), input: input.clone() };
+    let files: Vec<RequestedAct> = match category {
+        ApprovalCategory::Edit => each.map(RequestedAct::Write).collect(),
+        ApprovalCategory::Read => each.map(RequestedAct::Read).collect(),
+        ApprovalCategory::Merge
+        | ApprovalCategory::DepsAdd
+        | ApprovalCategory::Secrets
+        | ApprovalCategory::Deploy
+        | ApprovalCategory::Shell
+        | ApprovalCategory::Network
+        | ApprovalCategory::Other => Vec::new(),
+    };
+    files.into_iter().chain((!input.is_null()).then_some(call)).collect()
 }
 
 #[test]

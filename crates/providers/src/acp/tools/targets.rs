@@ -6,7 +6,7 @@ use bowline_protocol::{ApprovalOption, OptionEffect};
 use serde_json::Value;
 
 use super::super::approvals;
-use crate::dialect::{ActionDoer, DecisionRequest};
+use crate::dialect::{ActionDoer, DecisionRequest, RequestedAct};
 
 /// How many tools are remembered.
 const LIMIT: usize = 256;
@@ -19,6 +19,12 @@ pub(crate) struct ToolTarget {
     kind: String,
     /// The files that it names.
     paths: Vec<String>,
+    /// Its title: with Gemini, the command of a shell.
+    title: String,
+    /// The agent's name of the tool, if it reports one.
+    name: String,
+    /// Its input, if the agent reports one.
+    input: Option<Value>,
 }
 
 impl ToolTarget {
@@ -34,7 +40,30 @@ impl ToolTarget {
             changeable: false,
             carries_message: false,
             doer: ActionDoer::Agent,
+            acts: self.acts(),
         }
+    }
+
+    /// Returns what the tool would do, as far as the agent has reported it.
+    fn acts(&self) -> Vec<RequestedAct> {
+        let has = |key: &str| self.input.as_ref().is_some_and(|input| input.get(key).is_some());
+        let paths = self.paths.iter().cloned();
+        let mut acts: Vec<RequestedAct> = match self.kind.as_str() {
+            "edit" | "delete" | "move" => paths.map(RequestedAct::Write).collect(),
+            "read" | "search" => paths.map(RequestedAct::Read).collect(),
+            // Gemini reports no input; its title is the command and nothing else (0.61.0).
+            "execute" if !has("command") && !has("cmd") && !self.title.is_empty() => {
+                vec![RequestedAct::Shell(self.title.clone())]
+            }
+            _ => Vec::new(),
+        };
+        // An execution without a command, or an edit without files, stays undescribed: its name alone says nothing.
+        let described = !acts.is_empty() || !matches!(self.kind.as_str(), "edit" | "delete" | "move");
+        if let Some(input) = self.input.clone().filter(|_| described) {
+            let name = if self.name.is_empty() { self.title.clone() } else { self.name.clone() };
+            acts.push(RequestedAct::Tool { name, input });
+        }
+        acts
     }
 }
 
@@ -60,10 +89,20 @@ impl ToolTargets {
         if let Some(kind) = string(call, "kind") {
             target.kind = kind;
         }
+        if let Some(title) = string(call, "title") {
+            target.title = title;
+        }
+        let meta = call.get("_meta").unwrap_or(&Value::Null);
+        if let Some(name) = string(call, "name").or_else(|| string(meta, "toolName")) {
+            target.name = name;
+        }
         let lists = ["locations", "content"].iter().filter_map(|key| call.get(key)?.as_array()).flatten();
         let named = lists.filter_map(|entry| string(entry, "path"));
         let input = call.get("rawInput").unwrap_or(&Value::Null);
         let given = ["file_path", "filePath", "path", "abs_path"].iter().filter_map(|key| string(input, key));
+        if !input.is_null() {
+            target.input = Some(input.clone());
+        }
         for path in named.chain(given) {
             if !target.paths.contains(&path) && target.paths.len() < LIMIT {
                 target.paths.push(path);

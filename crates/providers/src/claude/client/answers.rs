@@ -166,6 +166,6 @@ fn denial(message: &str) -> Json {
     body(&json!({ "behavior": "deny", "message": message }))
 }
 
-fn body(value: &impl Serialize) -> Json {
+pub(super) fn body(value: &impl Serialize) -> Json {
     Json::of(value).expect("the keys of all maps are strings")
 }

@@ -1,5 +1,6 @@
 //! The client against programs that were recorded, and against some that the tests play.
 
+mod gates;
 mod scene;
 
 use bowline_protocol::kinds::{Outcome, TurnOrigin};

@@ -3,11 +3,13 @@
 //! The reader reports each question of a request as a question of its own, with the id `REQUEST/QUESTION`. The server gets one
 //! response, when the last of them has its reply.
 
+use std::collections::VecDeque;
+
 use bowline_protocol::{ApprovalCategory, ApprovalId, QuestionId, Risk};
 use serde_json::{Map, Value, json};
 
 use super::super::approvals::question_id;
-use crate::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, QuestionReply};
+use crate::dialect::{ActionDoer, ApprovalAnswer, DecisionRequest, QuestionReply, RequestedAct};
 use crate::dialects::elicitation;
 
 /// A request of the server that waits for the caller.
@@ -152,7 +154,72 @@ pub(super) fn decision_request(id: &Value, method: &str, params: &Value) -> Opti
         changeable: false,
         carries_message: false,
         doer: ActionDoer::Agent,
+        acts: acts(method, params),
     })
+}
+
+/// Returns what a request is about, as far as it describes it. A request to change files does not name them in newer versions of the
+/// protocol: [`FileChanges`] has them.
+fn acts(method: &str, params: &Value) -> Vec<RequestedAct> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut acts: Vec<RequestedAct> = match (method, params.get("command")) {
+        ("item/commandExecution/requestApproval" | "execCommandApproval", Some(Value::Array(words))) => {
+            vec![RequestedAct::Program(words.iter().filter_map(text).collect())]
+        }
+        ("item/commandExecution/requestApproval" | "execCommandApproval", Some(Value::String(command))) => {
+            vec![RequestedAct::Shell(command.clone())]
+        }
+        ("applyPatchApproval", _) => {
+            let files = params.get("fileChanges").and_then(Value::as_object);
+            files.into_iter().flat_map(Map::keys).cloned().map(RequestedAct::Write).collect()
+        }
+        ("mcpServer/elicitation/request", _) => {
+            let name = ["/_meta/tool_name", "/_meta/toolName", "/serverName"];
+            let name = name.iter().find_map(|place| params.pointer(place).and_then(text)).unwrap_or_default();
+            let input = params.pointer("/_meta/tool_params").unwrap_or(&Value::Null);
+            vec![RequestedAct::Tool { name, input: input.clone() }]
+        }
+        _ => Vec::new(),
+    };
+    acts.extend(params.pointer("/networkApprovalContext/host").and_then(text).map(RequestedAct::Network));
+    acts
+}
+
+/// The files of changes that were announced and not asked about.
+#[derive(Debug, Default)]
+pub(super) struct FileChanges {
+    known: VecDeque<(String, Vec<String>)>,
+}
+
+impl FileChanges {
+    /// How many announced changes are remembered.
+    const AT_MOST: usize = 64;
+
+    /// Remembers the files of an item that begins, if it is a change of files.
+    pub(super) fn started(&mut self, params: &Value) {
+        let Some(item) = params.get("item").filter(|it| it.get("type").is_some_and(|it| it == "fileChange")) else {
+            return;
+        };
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let changes = item.get("changes").and_then(Value::as_array);
+        let files = changes.into_iter().flatten().flat_map(|change| {
+            // A move writes the new place and removes the old one.
+            let moved = change.get("kind").and_then(|kind| text(kind, "move_path"));
+            text(change, "path").into_iter().chain(moved)
+        });
+        if self.known.len() == Self::AT_MOST {
+            self.known.pop_front();
+        }
+        self.known.push_back((text(item, "id").unwrap_or_default(), files.collect()));
+    }
+
+    /// Adds the files of a change to the request that asks about it.
+    pub(super) fn describe(&mut self, params: &Value, request: &mut DecisionRequest) {
+        let Some(id) = params.get("itemId").and_then(Value::as_str) else { return };
+        let Some(place) = self.known.iter().position(|(known, _)| known == id) else { return };
+        let files = self.known.remove(place).map(|(_, files)| files).unwrap_or_default();
+        request.acts.extend(files.into_iter().map(RequestedAct::Write));
+    }
 }
 
 /// Returns whether an MCP elicitation asks if a tool may run. Others are questions of the MCP server itself.

@@ -3,7 +3,7 @@
 use bowline_protocol::PermissionMode;
 use serde_json::{Value, json};
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, ToolGating};
 use crate::dialect::Sent;
 
 /// The server's settings for a permission mode: when it asks, and what its sandbox allows.
@@ -15,7 +15,7 @@ pub(in super::super) struct Policy {
 }
 
 impl Policy {
-    pub(in super::super) fn of(permission: PermissionMode) -> Self {
+    pub(in super::super) fn of(permission: PermissionMode, gated: ToolGating) -> Self {
         let (asks, sandbox, told) = match permission {
             PermissionMode::Read => ("never", "read-only", "readOnly"),
             // All but what is known to read only is asked for before it runs. With `on-request` a command that its sandbox
@@ -23,6 +23,11 @@ impl Policy {
             PermissionMode::Ask => ("untrusted", "read-only", "readOnly"),
             PermissionMode::Edit => ("on-request", "workspace-write", "workspaceWrite"),
             PermissionMode::Yolo => ("never", "danger-full-access", "dangerFullAccess"),
+        };
+        // A policy decides what Codex asks for, so it has to ask. `untrusted` runs only what it takes for reading without a request.
+        let asks = match (gated, permission) {
+            (ToolGating::On, PermissionMode::Edit | PermissionMode::Yolo) => "untrusted",
+            (ToolGating::On, PermissionMode::Read | PermissionMode::Ask) | (ToolGating::Off, _) => asks,
         };
         Self { asks, sandbox, told }
     }
@@ -67,7 +72,7 @@ impl TurnSettings {
         }
         // Both fields, or neither: an approval policy of one mode with the sandbox of another is a mode that we do not have.
         if let Some(permission) = self.permission {
-            let policy = Policy::of(permission);
+            let policy = Policy::of(permission, talk.gated);
             params["approvalPolicy"] = json!(policy.asks);
             params["sandboxPolicy"] = json!({ "type": policy.told });
             // `sandboxPolicy` is a whole policy, so the directories of the thread have to be in it again.

@@ -261,6 +261,7 @@ fn provider_events_have_five_names() {
         diff: None,
         options: Vec::new(),
         rule: None,
+        ruling: None,
         enforced_by: EnforcedBy::Agent,
         deadline: None,
     };

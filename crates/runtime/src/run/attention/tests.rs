@@ -37,6 +37,7 @@ fn asked(id: &str, summary: &str) -> Event {
         diff: None,
         options: Vec::new(),
         rule: None,
+        ruling: None,
         enforced_by: EnforcedBy::Agent,
         deadline: None,
     }))

@@ -45,7 +45,10 @@ impl ActiveRun {
                         None => Box::pin(std::future::ready(Err(Error::Lost))),
                     });
                 }
-                RunAction::Host(work, what) => self.pending.host.begin(work, what, &self.drive.launch),
+                RunAction::Host(work, what) => {
+                    let (launch, policy) = (&self.drive.launch, self.drive.policy.as_ref());
+                    self.pending.host.begin(work, what, launch, policy);
+                }
                 RunAction::CloseStdin => self.with_agent(Agent::close_stdin),
                 RunAction::Signal(signal, scope) => self.with_agent(|agent| agent.signal(signal, scope)),
                 RunAction::KillTree => self.with_agent(Agent::kill_tree),

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_engine::{HostResult, HostWork, HostWorkId, ResolvedPaths};
+use bowline_engine::policy::WorkspaceFacts;
+use bowline_engine::{ActFacts, HostResult, HostWork, HostWorkId, ResolvedPaths};
 use bowline_providers::dialect::{HostProblem, HostProblemKind};
 use tokio::task::JoinSet;
 
 use super::terminals::{self, HostTerminals};
 use crate::run::agent::Launch;
+use crate::run::policy::PolicyDesk;
 use crate::system::real_path::real_path;
 use crate::system::workspace;
 
@@ -27,19 +29,40 @@ pub(super) struct HostDesk {
 }
 
 impl HostDesk {
+    /// Looks at the file system beside the loop, and returns `late` if that takes too long or panics.
+    fn look(&mut self, id: HostWorkId, look: impl FnOnce() -> HostResult + Send + 'static, late: HostResult) {
+        self.works.spawn(async move {
+            let looked = tokio::time::timeout(LOOK_AT_MOST, tokio::task::spawn_blocking(look)).await;
+            (id, looked.ok().and_then(Result::ok).unwrap_or(late))
+        });
+    }
+
     /// Begins a piece of work.
-    pub(super) fn begin(&mut self, id: HostWorkId, work: HostWork, launch: &Launch) {
+    pub(super) fn begin(
+        &mut self,
+        id: HostWorkId,
+        work: HostWork,
+        launch: &Launch,
+        policy: Option<&Arc<PolicyDesk>>,
+    ) {
         let place = if launch.is_in_container() { FilePlace::Container } else { FilePlace::Here };
         match work {
             HostWork::Resolve { files, roots } => {
-                self.works.spawn(async move {
-                    // Nothing is known of what was not found out in time, so that such a request counts as one outside.
-                    let unknown = ResolvedPaths { files: vec![None; files.len()], roots: Vec::new() };
-                    let looked = tokio::task::spawn_blocking(move || resolved(&files, &roots, place));
-                    let looked = tokio::time::timeout(LOOK_AT_MOST, looked).await;
-                    let paths = looked.ok().and_then(Result::ok).unwrap_or(unknown);
-                    (id, HostResult::Resolved(paths))
-                });
+                // Nothing is known of what was not found out in time, so that such a request counts as one outside.
+                let unknown = ResolvedPaths { files: vec![None; files.len()], roots: Vec::new() };
+                let look = move || HostResult::Resolved(resolved(&files, &roots, place));
+                self.look(id, look, HostResult::Resolved(unknown));
+            }
+            HostWork::Judge { acts, files, roots } => {
+                let policy = policy.cloned();
+                let look = move || {
+                    let paths = resolved(&files, &roots, place);
+                    match policy {
+                        Some(desk) => HostResult::Judged(Box::new(desk.facts(&acts, &roots, paths))),
+                        None => unjudged("the run has none"),
+                    }
+                };
+                self.look(id, look, unjudged("reading it took too long"));
             }
             HostWork::Call { .. } if place == FilePlace::Container => {
                 // Not offered either: the files of this machine are not those of the agent.
@@ -97,6 +120,15 @@ enum FilePlace {
     Here,
     /// In a container, whose file system is another one.
     Container,
+}
+
+/// Returns the result for a judgement without policies: it denies.
+fn unjudged(why: &str) -> HostResult {
+    HostResult::Judged(Box::new(ActFacts {
+        policies: Err(why.to_owned()),
+        workspace: WorkspaceFacts::default(),
+        paths: ResolvedPaths::default(),
+    }))
 }
 
 /// Follows the links of paths.

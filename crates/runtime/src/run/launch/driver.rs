@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bowline_protocol::kinds::CapabilityDegraded;
 use bowline_protocol::{PermissionMode, Request, Resume};
+use bowline_providers::conversation::ToolGating;
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::invocation::{
     self, Invocation, PromptTime, Refusal, RepositoryCode, Streaming, Unrestricted, User, Wish,
@@ -167,6 +168,7 @@ pub(crate) fn wish(task: &Task, driver: &Driver, streaming: Streaming) -> Wish {
         unrestricted: unrestricted(task),
         prompt: if task.first_prompt().is_some() { PromptTime::Now } else { PromptTime::Later },
         host_server: task.host_server(),
+        gated: if task.has_policies() { ToolGating::On } else { ToolGating::Off },
         repository: driver.manifest().map(|manifest| repository_code(task, manifest)).unwrap_or_default(),
         ..Wish::default()
     }
@@ -195,7 +197,7 @@ fn two_way_format(task: &Task, driver: &Driver) -> Option<&'static str> {
         Some(_) => manifest.live_format(),
         // Native arguments are options of the command that people type. The command with a protocol may be another one, which
         // knows neither all of them nor in the same meaning.
-        None => manifest.asking_format().filter(|_| task.wants_answers() && !native),
+        None => manifest.asking_format().filter(|_| (task.wants_answers() || task.has_policies()) && !native),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The session of ours that a task resumes: the agent's own id in the place of ours, and whether the run appends to its journal.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bowline_protocol::kinds::{Level, Notice};
 use bowline_protocol::{PermissionMode, Resume, SessionId};
 
 use crate::run::error::{Error, ResumeGap};
 use crate::run::task::{JournalChoice, Task};
-use crate::sessions::journal::{self, Home, JournalError, KeptServer, ResumeOptions};
+use crate::sessions::journal::{self, Home, JournalError, KeptPolicies, KeptServer, ResumeOptions};
 use crate::sessions::registry;
 
 /// Cleans up after a killed runner of the session that a task resumes, before another runner takes it.
@@ -85,11 +86,30 @@ pub(super) fn options_of(task: &Task) -> ResumeOptions {
             .collect(),
         host_tools: task.host_tools.iter().map(|tool| tool.name().to_owned()).collect(),
         variables: request.env.keys().cloned().collect(),
+        policies: match &task.policy {
+            Some(policy) if !policy.files().is_empty() => KeptPolicies::Files(policy.files().to_vec()),
+            Some(_) => KeptPolicies::OfCaller,
+            None if request.policy.is_some() => KeptPolicies::OfCaller,
+            None => KeptPolicies::None,
+        },
+    }
+}
+
+/// Checks that the policies of the earlier stint are in force again: a resume must not widen what the agent may do.
+fn check_policies(task: &Task, kept: &KeptPolicies) -> Result<(), ResumeGap> {
+    let has = |file: &PathBuf| task.policy.as_ref().is_some_and(|policy| policy.files().contains(file));
+    match kept {
+        KeptPolicies::None => Ok(()),
+        KeptPolicies::Files(files) if files.iter().all(has) => Ok(()),
+        KeptPolicies::Files(files) => Err(ResumeGap::Policies { files: files.clone() }),
+        KeptPolicies::OfCaller if task.policy.is_some() || task.request.policy.is_some() => Ok(()),
+        KeptPolicies::OfCaller => Err(ResumeGap::Policies { files: Vec::new() }),
     }
 }
 
 /// Takes over the options of the earlier stint that the caller left open. Values of variables come from the caller's environment.
 fn take_over(task: &mut Task, options: &ResumeOptions) -> Result<(), ResumeGap> {
+    check_policies(task, &options.policies)?;
     let variables: BTreeMap<String, String> = task.variables().texts().collect();
     for name in &options.variables {
         if task.request.env.contains_key(name) {

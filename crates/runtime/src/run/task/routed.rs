@@ -294,6 +294,7 @@ impl Task {
             script: None,
             #[cfg(feature = "testing")]
             cast: crate::run::testing::Cast::default(),
+            policy: self.policy.clone(),
             ..*self
         }
     }

@@ -195,6 +195,28 @@ pub struct ResumeOptions {
     /// The names of the variables that the caller set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
+    /// The policies of the caller.
+    #[serde(default, skip_serializing_if = "KeptPolicies::are_none")]
+    pub policies: KeptPolicies,
+}
+
+/// The policies that the caller of a session put in force, besides those of the settings. A resume needs them again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptPolicies {
+    /// None.
+    #[default]
+    None,
+    /// Those of these files.
+    Files(Vec<std::path::PathBuf>),
+    /// One of the calling program, which no file has.
+    OfCaller,
+}
+
+impl KeptPolicies {
+    fn are_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// An MCP server of a session, as far as it is on disk. Arguments, headers and most addresses are not: they may be secrets, and

@@ -9,7 +9,7 @@ use crate::conversation::Conversation;
 use crate::decode::{Decoder, End};
 use crate::dialect::{
     Acknowledgement, ApprovalAnswer, ClientOutput, DecisionRequest, HostPrompt, QuestionReply, Sent,
-    UnnumberedEvent,
+    ToolGate, UnnumberedEvent,
 };
 use crate::dialects;
 use crate::moment::Moment;
@@ -24,6 +24,7 @@ pub(super) struct Scene {
     pub(super) ready: bool,
     pub(super) hung_up: bool,
     pub(super) requests: Vec<DecisionRequest>,
+    pub(super) gates: Vec<ToolGate>,
     pub(super) questions: Vec<QuestionId>,
     pub(super) acknowledged: Vec<Acknowledgement>,
     pub(super) read: Vec<String>,
@@ -45,6 +46,7 @@ impl Scene {
             ready: false,
             hung_up: false,
             requests: Vec::new(),
+            gates: Vec::new(),
             questions: Vec::new(),
             acknowledged: Vec::new(),
             read: Vec::new(),
@@ -72,6 +74,7 @@ impl Scene {
         self.ready |= output.ready;
         self.hung_up |= output.last;
         self.requests.extend(output.requests);
+        self.gates.extend(output.gates);
         self.questions.extend(output.questions);
         self.acknowledged.extend(output.acknowledged);
         self.read.extend(output.read.iter().map(|id| id.as_str().to_owned()));
