@@ -8,6 +8,7 @@ mod deciding;
 pub(crate) mod faults;
 mod host_tools;
 mod options;
+mod policies;
 mod repository;
 mod runners;
 mod sessions;
@@ -174,6 +175,15 @@ fn remembered(manifest: &Manifest) -> CaseClaim {
 }
 
 /// Claims that a repository's code does not run, unless such runs are refused.
+/// Claims that policies can be enforced: the program asks before it acts in one of its formats.
+fn policed(manifest: &Manifest) -> CaseClaim {
+    if manifest.asking_format().is_some() {
+        CaseClaim::Yes
+    } else {
+        CaseClaim::No(Some("it does not ask in any of its formats".to_owned()))
+    }
+}
+
 fn repository_code(manifest: &Manifest) -> CaseClaim {
     match mode(manifest, PermissionMode::Ask) {
         CaseClaim::Yes => {
@@ -237,6 +247,12 @@ const BEFORE_FAULTS: &[ContractCase] = &[
         "a risky action without permission is refused, or not offered to the model",
         |it| mode(it, PermissionMode::Ask),
         CaseBody::Runs(|context| Box::pin(basics::policy_gate(context))),
+    )),
+    twice(case(
+        "policy-deny",
+        "a policy denies an action in every mode, and allows another without a person",
+        policed,
+        CaseBody::Runs(|context| Box::pin(policies::denied(context))),
     )),
     twice(case(
         "repository-code",

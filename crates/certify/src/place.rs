@@ -146,6 +146,13 @@ impl CasePlace {
         self.allow(self.bare(prompt), mode)
     }
 
+    /// Returns a task in this mode that runs in the format in which the program asks.
+    pub(crate) fn asking(&self, prompt: &str, mode: PermissionMode) -> Task {
+        let manifest = self.context.subject.manifest;
+        let format = manifest.asking_format().unwrap_or(&manifest.default_format);
+        self.allow(self.bare_in(prompt, &manifest.in_format(format)), mode)
+    }
+
     /// Returns a session without a prompt in this mode, or in the next freer one that the program has.
     pub(crate) fn session(&self, mode: PermissionMode) -> SessionTask {
         let manifest = self.context.subject.manifest;
