@@ -101,6 +101,7 @@ impl PlayControl {
         if let Some((open, place)) = &mut state.open
             && id.as_u64() == Some(*open)
         {
+            // The first answer counts: a host may send a second one before the play has read it.
             place.get_or_insert(answer);
             self.changed.notify_all();
         }
@@ -165,6 +166,7 @@ impl PlayControl {
             return Err(Stop::Cancelled);
         }
         let unread = state.steers.pop_front();
+        // Checked and closed under one lock: a text that arrives later gets no running prompt.
         if unread.is_none() {
             state.prompted = None;
         }

@@ -130,6 +130,7 @@ impl fmt::Display for Millis {
         let seconds = self.0.saturating_add(500) / 1000;
         let (minutes, hours) = (seconds / 60, seconds / 3600);
         let (count, name, rest, unit) = match seconds {
+            // Rounded first: 59.96 s is a minute and not `60.0 s`.
             _ if tenths < 600 && tenths.is_multiple_of(10) => return write!(f, "{} s", tenths / 10),
             _ if tenths < 600 => return write!(f, "{}.{} s", tenths / 10, tenths % 10),
             0..3600 => (minutes, "min", seconds % 60, "s"),

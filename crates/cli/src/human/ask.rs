@@ -261,6 +261,7 @@ impl AskPanel {
 
     fn remove(&mut self, place: usize) -> Option<SettledHere> {
         let removed = self.open.remove(place);
+        // Only the first request is ever on the screen.
         let shown = if place == 0 { self.shown.take() } else { None };
         self.done = if self.open.is_empty() { 0 } else { self.done + 1 };
         let here = if matches!(shown?.input, AskInput::Sent) { SettledHere::Yes } else { SettledHere::No };
@@ -278,6 +279,7 @@ impl AskPanel {
     /// Handles bytes of the keyboard. `input` is that of the tool that waits.
     fn typed(&mut self, bytes: &[u8], input: Option<&Value>, now: Timestamp) -> AskStep {
         let (Some(front), Some(shown)) = (self.open.front(), &self.shown) else { return AskStep::Typed };
+        // The person was still typing something else when the request appeared.
         if now.since(shown.since) < GRACE {
             return AskStep::Typed;
         }
@@ -408,6 +410,7 @@ impl AskPanel {
             | OrderRefused::Unknown { .. }
             | OrderRefused::Stopping
             | OrderRefused::TurnOver => {
+                // Nothing is left to decide, whether an event of its end follows or not.
                 self.remove(0);
                 Some(why.to_string())
             }

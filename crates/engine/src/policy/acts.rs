@@ -81,6 +81,7 @@ impl ProgramCall<'_> {
 
     /// Returns whether an option is there: as a word, with a value, or as a letter among others.
     pub(super) fn has(&self, options: &[&str]) -> bool {
+        // Behind `--` are operands, even if they begin with a dash.
         self.args.iter().take_while(|arg| arg.text != "--").any(|arg| {
             options.iter().any(|option| match option.strip_prefix("--") {
                 Some(_) => {

@@ -121,6 +121,7 @@ impl<'a> ActJudge<'a> {
             return self.ask(&TOO_DEEP, Some(command.span), "commands are wrapped too deep to be read");
         }
         self.depth += 1;
+        // They were judged with the program that starts this one.
         command.assigned.clear();
         self.act(ShellAct::Command(command));
         self.depth -= 1;

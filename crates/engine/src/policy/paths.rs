@@ -12,6 +12,7 @@ pub(super) fn resolved(dir: &Path, path: &str) -> PathBuf {
     for part in dir.join(path).components() {
         match part {
             Component::CurDir => {}
+            // At the root, `pop` does nothing, and neither does `..` for the kernel.
             Component::ParentDir => drop(all.pop()),
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => all.push(part),
         }
@@ -34,9 +35,11 @@ pub(super) fn places(dir: &Path, path: &str, links: &BTreeMap<PathBuf, PathBuf>)
             continue;
         }
         real.push(&part);
+        // Two links that lead to each other would never end.
         if let Some(target) = links.get(&real).filter(|_| followed < MOST_LINKS) {
             followed += 1;
             real.pop();
+            // The parts of an absolute target begin with the root, and pushing the root replaces the whole path.
             rest.extend(parts(target));
         }
     }
@@ -123,10 +126,12 @@ pub(super) fn is_secret(path: &Path) -> bool {
         let sample = pattern.replace('*', "x");
         super::pattern::matches(pattern, &name)
             || (name.contains(['*', '?', '['])
+                // `*` and `*.json` are everyday arguments. Asking for them would ask for almost every command.
                 && !name.starts_with("*.")
                 && name.contains(|is: char| is.is_alphanumeric() || is == '.')
                 && glob_may_match(&name, &sample))
     };
+    // Another process has its number in the place of `self`, and its variables hold the same secrets.
     let environ = path.starts_with("/proc") && name == "environ";
     environ
         || SECRET_NAMES.iter().any(|pattern| by_name(pattern))

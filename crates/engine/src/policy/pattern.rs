@@ -81,6 +81,7 @@ pub(super) fn allows(pattern: &str, program: &str, args: &[ShellWord]) -> bool {
         return true;
     }
     let rest: Vec<&str> = words.collect();
+    // Stricter than a list that denies: `./git` is another program than `git`.
     if !matches(first, program) {
         return false;
     }
@@ -101,17 +102,20 @@ pub(super) fn allows(pattern: &str, program: &str, args: &[ShellWord]) -> bool {
 pub(super) fn denies(pattern: &str, program: &str, args: &[&ShellWord]) -> PatternMatch {
     let mut words = pattern.split_whitespace();
     let Some(first) = words.next() else { return PatternMatch::No };
+    // A path must not avoid the list: `/opt/x/terraform` is a `terraform`, too.
     let base = program.rsplit('/').next().unwrap_or(program);
     if !matches(first, program) && !matches(first, base) {
         return PatternMatch::No;
     }
     let mut rest: Vec<&str> = words.collect();
+    // The beginning of a command is compared, so `git push *` also denies a `git push` without arguments.
     while rest.last() == Some(&"*") {
         rest.pop();
     }
     let mut answer = PatternMatch::Yes;
     for (at, pattern) in rest.iter().enumerate() {
         let Some(word) = args.get(at) else { return PatternMatch::No };
+        // A word such as `pus?` is `push` if the directory has a file of that name.
         if !word.is_known() || word.glob {
             answer = PatternMatch::Maybe;
             if word.splits {
@@ -131,6 +135,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let parts: Vec<&str> = parts.collect();
     let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    // The first place of a part leaves the most text for the parts behind it, so no other place needs a try.
     for part in middle {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],
@@ -150,6 +155,7 @@ pub(super) fn path_matches(
     if pattern == "*" || pattern == "**" {
         return true;
     }
+    // `secrets/**` also stands for the directory itself: removing `secrets` removes what is in it.
     let pattern = pattern.trim_end_matches("/**").trim_end_matches('/');
     if !pattern.contains('/') {
         let names = path.components().filter_map(|part| part.as_os_str().to_str());

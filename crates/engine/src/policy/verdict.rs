@@ -87,6 +87,7 @@ impl Judgement {
                 reason: "no rule applies".to_owned(),
             });
         }
+        // The sort is stable: among equal findings, the first one of the command decides.
         findings.sort_by_key(|finding| std::cmp::Reverse((finding.verdict, rank(finding.risk))));
         let decided = findings[0].clone();
         Self { verdict: decided.verdict, decided, findings }

@@ -169,6 +169,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) -> Wrapping
     if let Some((_, verb)) = FETCHERS.iter().find(fetches) {
         let at =
             verb.and_then(|verb| call.args.iter().position(|arg| arg.text == verb)).map_or(0, |at| at + 1);
+        // `uvx --help` names no package.
         let help = call.args.iter().all(|arg| arg.text.starts_with('-'));
         if !help {
             fetched(judge, call);
@@ -219,6 +220,7 @@ pub(super) fn skip_options(args: &[ShellWord], from: usize, values: &[&str]) -> 
             text.char_indices().skip(1).find(|(_, letter)| values.contains(&format!("-{letter}").as_str()));
         let separate = values.contains(&text)
             || (!long && taking.is_some_and(|(index, letter)| index + letter.len_utf8() == text.len()));
+        // `--name value` and `--flag program` look alike. The caller judges both readings.
         unsure |= long && !text.contains('=') && !values.contains(&text);
         at += if separate { 2 } else { 1 };
     }
@@ -283,6 +285,7 @@ fn npx(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) -> Wrapping {
     let options = &call.args[..at];
     let fetches = options.iter().any(|arg| matches!(arg.text.as_str(), "-y" | "--yes" | "-p" | "--package"))
         || options.iter().any(|arg| arg.text.starts_with("--package="))
+        // `npx tool@latest` fetches that version; `npx @scope/tool` may be installed in the project.
         || call.args.get(at).is_some_and(|arg| arg.text.get(1..).is_some_and(|rest| rest.contains('@')));
     if fetches {
         fetched(judge, call);

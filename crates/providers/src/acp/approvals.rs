@@ -54,6 +54,7 @@ pub(crate) fn options(options: &Value) -> Vec<ApprovalOption> {
             "allow_once" => OptionEffect::AllowOnce,
             "allow_always" => OptionEffect::AllowAlways,
             "reject_always" => OptionEffect::RejectAlways,
+            // A new kind that allows is taken for the narrowest one.
             kind if kind.starts_with("allow") => OptionEffect::AllowOnce,
             _ => OptionEffect::RejectOnce,
         };
@@ -81,6 +82,7 @@ pub(crate) fn answered(
             };
             (decision, Some(option.label.clone()))
         }
+        // The prompt was cancelled, or the id is not among the offers: neither allows anything.
         None => {
             (Decision::Deny, result.pointer("/outcome/outcome").and_then(Value::as_str).map(str::to_owned))
         }

@@ -265,6 +265,7 @@ fn fact(name: &str, text: &str) -> PaintedLine {
 
 /// Adds a foreign text, harmless and with its own line ends.
 fn indented(text: &str, part: ShownPart, glyphs: Glyphs, lines: &mut Vec<PaintedLine>) {
+    // A single line may have megabytes, so bytes are limited before lines.
     let head = &text[..text.floor_char_boundary(part.bytes)];
     let mut shown = 0;
     for line in head.lines().take(part.lines) {

@@ -74,6 +74,7 @@ impl LineEntry {
         } else {
             let mut room = room.saturating_sub(words::width(glyphs.ellipsis()));
             let mut from = text.len();
+            // From the end, so that the cursor stays visible while the person types.
             for (at, c) in text.char_indices().rev() {
                 let wide = words::char_width(c);
                 if wide > room {
@@ -102,6 +103,7 @@ fn complete(bytes: &mut Vec<u8>) -> String {
                 let valid = error.valid_up_to();
                 text.push_str(&String::from_utf8_lossy(&bytes[..valid]));
                 match error.error_len() {
+                    // Not the beginning of a character: more bytes would not complete it.
                     Some(bad) => drop(bytes.drain(..valid + bad)),
                     None => {
                         bytes.drain(..valid);

@@ -59,6 +59,7 @@ impl AskPanel {
             AskTyping::Elsewhere => return self.line_elsewhere(line),
             AskTyping::Lines => {}
         }
+        // Only the next line: a later `y` is meant for the agent again.
         let was_missed = std::mem::take(&mut self.missed);
         if self.shown.is_none() && was_missed && is_decision(line) {
             return Some(AskStep::Remark(MISSED.to_owned()));
@@ -87,6 +88,7 @@ impl AskPanel {
                         Err(why) => return Some(AskStep::Remark(why.to_owned())),
                     },
                     ("?", "") => return Some(AskStep::Explain),
+                    // `yes, and add tests` is a prompt, not a decision.
                     _ => return None,
                 };
                 AskStep::Order(decide(&asked, verdict))

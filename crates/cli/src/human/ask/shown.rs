@@ -34,6 +34,7 @@ impl Renderer {
         {
             let input = front.first_input();
             panel.shown = Some(ShownRequest { since: now, covered: None, input });
+            // A new number: the caller discards what was typed before.
             panel.count += 1;
             self.show_request();
             self.show_status_line(now);

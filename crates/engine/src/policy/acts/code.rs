@@ -107,6 +107,7 @@ const RUNNING: &[(&str, &[&str])] = &[
 ];
 
 pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
+    // `python3.12` is a `python`.
     let plain = call.name.trim_end_matches(|next: char| next.is_ascii_digit() || next == '.');
     if let Some(found) = INTERPRETERS.iter().find(|it| it.name == plain || it.name == call.name) {
         interpreted(judge, call, found);
@@ -159,6 +160,7 @@ fn interpreted(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, it: &Interprete
         }
         at += if it.values.contains(&text) { 2 } else { 1 };
     }
+    // For `bun` and `deno` this word is a subcommand, for `sqlite3` a database.
     let runs_projects = matches!(it.name, "bun" | "deno" | "sqlite3");
     match call.args.get(at).filter(|arg| arg.text != "-" && arg.text != "/dev/stdin") {
         Some(_) if runs_projects => {}
@@ -174,6 +176,7 @@ fn interpreted(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, it: &Interprete
 fn awk(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     let (at, _) = skip_options(call.args, 0, &["-F", "-v", "-f", "--field-separator", "--assign", "--file"]);
     let Some(program) = call.args.get(at) else { return };
+    // `||` is an operator; a single `|` starts a command.
     let text = program.text.replace("||", "");
     let runs = text.contains("system")
         || text.contains('|')
@@ -230,6 +233,7 @@ fn sed_runs(script: &str) -> bool {
                     rest = &rest[end + mark.len_utf8()..];
                 }
                 let end = rest.find([';', '\n', '}']).unwrap_or(rest.len());
+                // The flags of `s`: with `e` the result is run as a command, with `w` it is written to a file.
                 if rest[..end].contains(['e', 'w']) {
                     return true;
                 }

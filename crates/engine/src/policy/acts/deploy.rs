@@ -85,6 +85,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
                 .args
                 .iter()
                 .all(|arg| arg.text.starts_with('-') && arg.text != "--version" && arg.text != "--help");
+        // A subcommand that is not known may be each of them.
         if (found || named || alone || verb.contains('\0')) && !call.has(&["--help", "--dry-run"]) {
             judge.gate(GatedAction::Deploy, &DEPLOY, part, format!("`{name}` changes what others use"));
         }
@@ -182,6 +183,7 @@ fn forge(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             judge.ask(&SYSTEM, part, "it changes what later commands of this program do");
         }
         ["api", rest @ ..] => {
+            // `gh api` sends a GET request; a field, an input or `graphql` makes it a POST.
             let sends = |text: &&str| {
                 matches!(
                     *text,

@@ -207,6 +207,7 @@ fn outputs(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, options: &[&str]) {
         for option in options {
             let next = call.args.get(at + 1);
             let short = option.strip_prefix('-').filter(|rest| rest.len() == 1);
+            // `curl -sSLo FILE`: the last letter of a cluster takes the next word.
             let cluster = short.is_some_and(|letter| {
                 arg.text.len() > 2
                     && arg.text.starts_with('-')
@@ -235,8 +236,10 @@ fn removal(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     for target in call.operands() {
         let text = target.text.trim_end_matches('/');
         let all = matches!(text, "*" | "./*" | ".*" | "./.*" | ".[!.]*" | "");
+        // Without `.git` nothing brings the removed files back.
         let mut root = all || text.ends_with(".git");
         for path in judge.paths_of(target, &call.command.dirs) {
+            // `rm -r src/*` empties `src`, so the directory is compared.
             let everything = path.file_name().is_some_and(|name| name == "*") && target.glob;
             let path = if everything { path.parent().map_or(path.clone(), ToOwned::to_owned) } else { path };
             root |= judge.facts.roots.iter().any(|workspace| workspace.starts_with(&path));

@@ -98,6 +98,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             judge.ask(&MASS, part, "it removes all files of the repository");
         }
         "config" => config(judge, call, args),
+        // With another address, a harmless `git push` sends the code to another server.
         "remote" if matches!(second, "add" | "set-url" | "rename" | "remove" | "rm") => {
             judge.ask(&SETTINGS, part, "it changes where pushes go and fetches come from");
         }
@@ -123,6 +124,7 @@ fn push(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, args: &[ShellWord]) {
             || text.starts_with("--delete")
             || text == "--prune"
             || letters.contains(['f', 'd'])
+            // A refspec needs no option: `+main` overwrites `main`, and `:main` removes it.
             || text.starts_with('+')
             || text.starts_with(':')
     });
@@ -133,6 +135,7 @@ fn push(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, args: &[ShellWord]) {
     let operands: Vec<&ShellWord> = args[at..].iter().filter(|arg| !arg.text.starts_with('-')).collect();
     if args.iter().any(|arg| matches!(arg.text.as_str(), "--all" | "--branches" | "--mirror")) {
         judge.gate(GatedAction::Merge, &PROTECTED, part, "it pushes all branches, also protected ones");
+    // Without a refspec git pushes the branch that is checked out.
     } else if operands.len() < 2 {
         let tags_only = args.iter().any(|arg| arg.text == "--tags") && operands.len() == 1;
         if !tags_only {
@@ -179,6 +182,7 @@ fn branch(
 }
 
 fn merge(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, reason: &str) {
+    // A branch that is not known counts as a protected one.
     let protected = judge.facts.branch.as_deref().is_none_or(|name| {
         judge
             .policies
@@ -197,6 +201,7 @@ fn merge(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, reason: &str) {
 
 /// Asks if a checkout discards changes of the whole tree.
 fn discards(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, args: &[ShellWord]) {
+    // `git restore --staged .` changes the index and keeps the files.
     let staged = args.iter().any(|arg| matches!(arg.text.as_str(), "--staged" | "-S"))
         && !args.iter().any(|arg| arg.text == "--worktree" || arg.text == "-W");
     let all = args.iter().any(|arg| matches!(arg.text.as_str(), "." | "./" | ":/" | "*"));
@@ -225,6 +230,7 @@ fn config(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, args: &[ShellWord]) 
         "--name-only",
     ];
     let reads = args.iter().any(|arg| READING.contains(&arg.text.as_str()));
+    // `git config user.name` reads, `git config user.name x` writes.
     let operands = args.iter().filter(|arg| !arg.text.starts_with('-')).count();
     let edits = args.iter().any(|arg| {
         arg.text.starts_with("--unset")
@@ -257,6 +263,7 @@ fn runs(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, verb: &str, args: &[Sh
             if let Some(at) = args.iter().position(|arg| arg.text == "foreach") {
                 let (from, _) = skip_options(args, at + 1, &[]);
                 match &args[from.min(args.len())..] {
+                    // One word goes through a shell; several are a program with its arguments.
                     [one] => run_text(judge, call, Some(one)),
                     several => words(judge, call, several),
                 }

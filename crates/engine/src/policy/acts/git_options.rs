@@ -63,6 +63,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             continue;
         };
         let name = name.to_ascii_lowercase();
+        // `git -c alias.st='!curl … | sh' st` looks like a `git st` and runs the alias.
         if let Some(alias) = name.strip_prefix("alias.") {
             judge.ask(&ALIAS, Some(arg.span), format!("it defines the alias `{alias}` for this command"));
             let text = value.strip_prefix('!').map_or_else(|| format!("git {value}"), str::to_owned);
@@ -82,10 +83,12 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
         let named = PROGRAMS.iter().any(|option| {
             text == *option || text.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
         });
+        // Without a value it prints the directory.
         let printed = text == "--exec-path";
         let difftool = matches!(text, "-x") && call.verb() == Some("difftool");
         if (named && !printed && !(text == "-O" && call.verb() != Some("grep")))
             || difftool
+            // `git clone 'ext::sh -c …'` runs the command and speaks git's protocol with it.
             || text.starts_with("ext::")
         {
             judge.ask(&OPTION, Some(arg.span), format!("`{text}` names a program that git runs"));

@@ -175,6 +175,7 @@ fn operands<'a>(call: &ProgramCall<'a>, values: &[&str]) -> Vec<&'a ShellWord> {
             continue;
         }
         if let Some(letters) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            // `-sSo file`: the last letter of a cluster takes the next word.
             let cluster = !letters.starts_with('-')
                 && letters.chars().last().is_some_and(|last| values.contains(&format!("-{last}").as_str()));
             at += usize::from(values.contains(&text) || cluster);
@@ -188,6 +189,7 @@ fn operands<'a>(call: &ProgramCall<'a>, values: &[&str]) -> Vec<&'a ShellWord> {
 fn proxies(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     for (at, arg) in call.args.iter().enumerate() {
         let value = match arg.text.as_str() {
+            // These send the request for an allowed host to another one.
             "-x" | "--proxy" | "--connect-to" | "--resolve" => {
                 call.args.get(at + 1).map(|next| next.text.clone())
             }
@@ -196,6 +198,7 @@ fn proxies(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
         if let Some(value) = value {
             judge.host(&host_of(&value).unwrap_or_default(), Some(arg.span));
         }
+        // The file may hold any option, and so any address.
         if matches!(arg.text.as_str(), "-K" | "--config") {
             judge.host("", Some(arg.span));
         }
@@ -218,6 +221,7 @@ pub(in crate::policy) fn host_of(address: &str) -> Option<String> {
     if authority.contains('\\') {
         return Some(UNKNOWN.to_string());
     }
+    // `https://allowed.org@evil.org/` goes to `evil.org`: what is in front of the `@` is a user name.
     let host = authority.rsplit('@').next()?;
     let host = match host.strip_prefix('[') {
         Some(inner) => inner.split(']').next()?,

@@ -33,6 +33,7 @@ const LOOKING: [&str; 16] = [
 
 pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     let part = Some(call.command.span);
+    // The program may be installed under another name, so its path is compared as well.
     let own = judge.facts.own.iter().any(|own| {
         call.command.words.first().is_some_and(|program| own.as_path() == std::path::Path::new(&program.text))
     });

@@ -123,6 +123,7 @@ fn arguments(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             skip -= 1;
             continue;
         }
+        // `curl -d @.env` and `tool --key-file=id_rsa` name the file behind a mark.
         let text = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
         let text = text.rsplit_once('@').filter(|(_, file)| !file.is_empty()).map_or(text, |(_, file)| file);
         let value = ShellWord { text: text.to_owned(), ..word.clone() };

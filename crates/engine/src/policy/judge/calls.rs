@@ -78,6 +78,7 @@ impl ActJudge<'_> {
     pub(super) fn command(&mut self, command: &ShellCommand) {
         self.environment(command.assigned.iter().map(|(name, value)| (name.as_str(), value.span)));
         let Some((program, args)) = command.words.split_first() else { return };
+        // `export PATH=…` holds for every command behind it.
         if let "export" | "declare" | "typeset" | "local" | "readonly" = program.text.as_str() {
             let names = args.iter().filter_map(|arg| Some((arg.text.split_once('=')?.0, arg.span)));
             self.environment(names);
@@ -119,6 +120,7 @@ impl ActJudge<'_> {
         }
         let inside = |path: &Path| SYSTEM_DIRS.iter().any(|dir| path.parent() == Some(Path::new(dir)));
         let places = self.paths_of(program, &command.dirs);
+        // The resolved path counts: `/usr/bin/../../tmp/git` is not the `git` of the lists.
         if program.text.starts_with('/') && places.iter().all(|path| inside(path)) {
             return program.text.rsplit('/').next().unwrap_or_default().to_owned();
         }

@@ -35,6 +35,7 @@ impl ActJudge<'_> {
         dirs: &WorkingDirs,
         part: Option<TextSpan>,
     ) {
+        // One unknown part is enough: `out/$x` may be `out/../../.bashrc`.
         if word.text.contains(UNKNOWN) {
             return self.ask(&UNKNOWN_PATH, part, "it writes to a path that is known only when it runs");
         }
@@ -105,6 +106,7 @@ impl ActJudge<'_> {
                 }
             }
         }
+        // Only a list of paths makes this matter. Otherwise each `cat "$file"` would ask.
         let limited = self.policies.iter().any(|policy| !policy.read.allow.is_empty());
         if limited && (word.text.contains(UNKNOWN) || dirs.others) {
             self.ask(&UNLISTED_READ, part, "it reads from a path that is known only when it runs");

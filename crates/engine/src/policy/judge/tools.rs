@@ -103,6 +103,7 @@ impl ActJudge<'_> {
                 let mut state = self.fresh_state(dirs);
                 shell::walk(text, Origin::At(0), &mut state, CommandInput::Inherited, self, 0);
             }
+            // Some agents send a program with its arguments instead of a text.
             Value::Array(words) => {
                 let words: Vec<String> =
                     words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect();

@@ -29,6 +29,7 @@ pub(super) fn apply(words: &[ShellWord], state: &mut ShellState) {
                 let end = arg.text.find(['=', '[', '+', '-']).unwrap_or(arg.text.len());
                 state.set(&arg.text[..end], None);
             }
+            // `read $x` sets the variable whose name `x` holds.
             if args.iter().any(|arg| !arg.is_known()) {
                 state.forget();
             }
@@ -51,6 +52,7 @@ fn change_dir(args: &[ShellWord], state: &mut ShellState) {
         (Some((text, word)), _) if text != "-" && !text.contains(UNKNOWN) && !word.glob => {
             state.dirs.joined(text)
         }
+        // `cd -`, `cd "$dir"` and `cd */`.
         (None | Some(_), _) => WorkingDirs::anywhere(),
     };
 }

@@ -59,6 +59,7 @@ pub(super) fn fields(
     let mut done = Vec::new();
     while let Some(next) = all.pop() {
         match expand_first_brace(&next) {
+            // `all` is a stack: reversed, the words come out in the order in which the shell makes them.
             Some(more) if all.len() + done.len() + more.len() <= MOST_WORDS => {
                 all.extend(more.into_iter().rev())
             }
@@ -83,6 +84,7 @@ fn field(pieces: &[WordPiece], span: TextSpan, names: &[String], home: Option<&s
         match *piece {
             WordPiece::Char('~', Quoting::Bare) if at == 0 => match (pieces.get(1), home) {
                 (None | Some(WordPiece::Char('/', _)), Some(home)) => word.text.push_str(home),
+                // `~user`, `~+` and `~-` are other directories than the home of this user.
                 _ => word.text.push(UNKNOWN),
             },
             WordPiece::Char(text, quoting) => {
@@ -90,6 +92,7 @@ fn field(pieces: &[WordPiece], span: TextSpan, names: &[String], home: Option<&s
                 word.text.push(text);
             }
             WordPiece::Unknown(quoting) => {
+                // Without quotes `$x` may become several words, or none, and the words behind it move.
                 word.splits |= quoting == Quoting::Bare;
                 word.text.push(UNKNOWN);
             }
@@ -114,6 +117,7 @@ fn expand_first_brace(pieces: &[WordPiece]) -> Option<Vec<Vec<WordPiece>>> {
             } else if bare(&pieces[at], '}') {
                 let range =
                     pieces[from + 1..at].windows(2).any(|two| bare(&two[0], '.') && bare(&two[1], '.'));
+                // `{}` and `{x}` are plain text: `find -exec` and `xargs` get them as they are.
                 if commas.is_empty() && !range {
                     break;
                 }

@@ -51,6 +51,7 @@ fn closing(text: &str, opener: Opener) -> Option<usize> {
                 stack.push(Opener::Quote);
                 after
             }
+            // In double quotes a single quote is a plain character, as in `"it's"`.
             ('\'', Opener::Parenthesis | Opener::Brace) => after + text[after..].find('\'')? + 1,
             ('`', _) => after + backquote_end(&text[after..])? + 1,
             ('$', _) if text[after..].starts_with('(') => {
@@ -61,6 +62,7 @@ fn closing(text: &str, opener: Opener) -> Option<usize> {
                 stack.push(Opener::Brace);
                 after + 1
             }
+            // A comment: a parenthesis in it closes nothing.
             ('#', Opener::Parenthesis) if word_starts => at + text[at..].find('\n')?,
             ('<', Opener::Parenthesis) if text[after..].starts_with("<<") => after + 2,
             ('<', Opener::Parenthesis) if text[after..].starts_with('<') => {
@@ -79,6 +81,7 @@ fn closing(text: &str, opener: Opener) -> Option<usize> {
                 stack.push(Opener::Parenthesis);
                 after
             }
+            // `case x in a)` closes too early here. The rest then fails to parse, and that asks.
             (')', Opener::Parenthesis) | ('}', Opener::Brace) => {
                 stack.pop();
                 if stack.is_empty() {

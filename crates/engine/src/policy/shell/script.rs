@@ -51,6 +51,7 @@ pub(super) fn parse(text: &str) -> Result<ParsedScript, ScriptProblem> {
     if text.len() > LONGEST || substitutions > MOST_SUBSTITUTIONS {
         return Err(ScriptProblem::TooLarge);
     }
+    // A NUL marks unknown text (`UNKNOWN`). One that is typed could pass for it.
     if text.contains('\0') {
         return Err(ScriptProblem::Syntax("it contains a NUL byte".to_owned()));
     }

@@ -88,6 +88,7 @@ impl ShellState {
 
     /// Sets a variable.
     pub(in crate::policy) fn set(&mut self, name: &str, value: Option<String>) {
+        // The tilde follows the variable: `HOME=/etc; rm ~/hosts` removes `/etc/hosts`.
         if name == "HOME" {
             self.home = value.clone();
         }
@@ -96,6 +97,7 @@ impl ShellState {
 
     /// Makes every variable and the directory unknown: other code has run in this shell.
     pub(in crate::policy) fn forget(&mut self) {
+        // Variables that were not set in this script are unknown already.
         let known: Vec<String> = self.vars.keys().cloned().collect();
         self.volatile.extend(known);
         self.volatile.extend(["HOME".to_owned(), "PWD".to_owned()]);

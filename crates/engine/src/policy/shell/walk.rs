@@ -45,6 +45,7 @@ pub(in crate::policy) fn walk(
         )),
         Err(ScriptProblem::Syntax(why)) => {
             sink.act(unclear("unknown.syntax", format!("the command cannot be parsed: {why}")));
+            // Not in a text inside the command: the cuts would multiply with each level, and the mistake asks already.
             if depth == 0 {
                 parts(text, origin, state, &input, sink);
             }
@@ -58,6 +59,7 @@ const MOST_PARTS: usize = 32;
 /// Walks the parts of a script that can be parsed. A shell runs the lines before a mistake, and what it would run decides.
 fn parts(text: &str, origin: Origin, state: &ShellState, input: &CommandInput, sink: &mut dyn ActSink) {
     let ends: Vec<usize> = text.match_indices([';', '\n', '&', '|']).map(|(at, _)| at).collect();
+    // Cuts near the beginning find what runs before the mistake, cuts near the end what stands behind it.
     for at in ends.iter().take(MOST_PARTS).chain(ends.iter().rev().take(MOST_PARTS)) {
         for (from, to) in [(0, *at), (at + 1, text.len())] {
             let part = &text[from..to];
@@ -85,6 +87,7 @@ impl ScriptWalker<'_> {
     fn list(&mut self, list: &CompoundList) {
         for item in &list.0 {
             match item.1 {
+                // `cd x &` moves a copy of the shell, not this one.
                 SeparatorOperator::Async => self.apart(|walker| walker.and_or(&item.0)),
                 SeparatorOperator::Sequence => self.and_or(&item.0),
             }
@@ -119,6 +122,7 @@ impl ScriptWalker<'_> {
                 match item {
                     AndOr::And(pipeline) => self.pipeline(pipeline),
                     AndOr::Or(pipeline) => {
+                        // Behind `||` the part before it has failed: `cd a || rm x` removes `x` in the old directory.
                         *self.state = self.state.merged(&before);
                         self.pipeline(pipeline);
                     }
@@ -136,6 +140,7 @@ impl ScriptWalker<'_> {
         if let [command] = pipeline.seq.as_slice() {
             return self.command(command);
         }
+        // Every part of a pipeline runs in a subshell: after `cd x | cat` the directory is the old one.
         for (at, command) in pipeline.seq.iter().enumerate() {
             self.apart(|walker| {
                 if at == 0 {
@@ -209,6 +214,7 @@ impl ScriptWalker<'_> {
                 (Some(at), Some(from), Origin::At(start)) => Origin::At(start + from + at),
                 _ => Origin::Inside(span),
             };
+            // A substitution is a subshell, too: it sees the variables, and its assignments end with it.
             let mut state = self.state.clone();
             walk(&script.text, origin, &mut state, CommandInput::Inherited, self.sink, self.depth + 1);
             self.state.volatile.extend(state.volatile);
@@ -256,6 +262,7 @@ fn joined(reading: &WordReading, home: Option<&str>) -> String {
             },
             WordPiece::Char(next, _) => text.push(*next),
             WordPiece::Unknown(_) => text.push(UNKNOWN),
+            // The value of an assignment is not split into words: `x=$y` keeps the spaces of `y`.
             WordPiece::Split => text.push(' '),
             WordPiece::Quotes => {}
         }

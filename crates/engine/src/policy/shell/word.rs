@@ -105,6 +105,7 @@ impl WordReader<'_> {
     fn fail(&mut self, why: &'static str) {
         self.out.problem.get_or_insert(why);
         self.out.pieces.push(WordPiece::Unknown(Quoting::Bare));
+        // Where the word goes on is not clear, so nothing behind this place is read.
         self.at = self.text.len();
     }
 
@@ -174,6 +175,7 @@ impl WordReader<'_> {
                             self.bump();
                             self.push(escaped, Quoting::Quoted);
                         }
+                        // In double quotes a backslash in front of any other character is a character itself.
                         Some(_) | None => self.push('\\', Quoting::Quoted),
                     }
                 }
@@ -234,6 +236,7 @@ impl WordReader<'_> {
             return self.variable(&name, quoting);
         }
         match self.rest().chars().next() {
+            // Exit codes, process ids and arguments: only the running shell knows them.
             Some('?' | '#' | '$' | '!' | '@' | '*' | '-' | '0'..='9') => {
                 self.bump();
                 self.out.pieces.push(WordPiece::Unknown(quoting));
@@ -250,6 +253,7 @@ impl WordReader<'_> {
         for next in value.chars() {
             match (next, quoting) {
                 ('\0', _) => self.out.pieces.push(WordPiece::Unknown(quoting)),
+                // `IFS` may name other separators. Setting it asks, as `unknown.environment`.
                 (' ' | '\t' | '\n', Quoting::Bare) => self.out.pieces.push(WordPiece::Split),
                 _ => self.push(next, quoting),
             }
@@ -280,6 +284,7 @@ impl WordReader<'_> {
                 None => return self.fail("a backquote has no end"),
             }
         }
+        // With an escape taken out, the text is not a slice of the word any more.
         self.out.embedded.push(EmbeddedScript { text, at: plain.then_some(from) });
         self.out.pieces.push(WordPiece::Unknown(quoting));
     }
@@ -342,6 +347,7 @@ impl WordReader<'_> {
             lookup: self.lookup,
             out: WordReading::default(),
         };
+        // Read as in double quotes: in `"${x:-'$(cmd)'}"` the single quotes do not stop the command.
         inner.double(None);
         self.out.problem = self.out.problem.or(inner.out.problem);
         self.out.names.append(&mut inner.out.names);

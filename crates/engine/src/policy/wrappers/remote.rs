@@ -97,6 +97,7 @@ fn ssh(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     let (at, _) = skip_options(call.args, 0, &values);
     for arg in &call.args[..at] {
         let text = arg.text.to_ascii_lowercase();
+        // `-o ProxyCommand=…` runs on this machine, and `-F` names a file that may set it.
         if text.contains("command") || text.starts_with("-f") || text.contains("knownhostscommand") {
             judge.ask(&OPTION, Some(arg.span), "this option names a program that runs here");
         }

@@ -34,16 +34,19 @@ pub(super) fn shell(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) -> Wrappin
             break;
         }
         let letters = if text.starts_with("--") { "" } else { text.trim_start_matches(['-', '+']) };
+        // `-c` may be one letter of several: `bash -lc`, `sh -ec`.
         takes_text |= letters.contains('c') || text == "--command";
         takes_input |= letters.contains('s');
         if text.contains("rcfile") || text.contains("init-file") || text.starts_with("--init-command") {
             judge.ask(&CODE, Some(arg.span), "the shell runs another file first");
         }
+        // In `-eo pipefail` the last letter takes the next word.
         at += if values.contains(&text) || (letters.len() > 1 && letters.ends_with('o')) { 2 } else { 1 };
     }
     match call.args.get(at) {
         Some(_) if takes_text => run_text(judge, call, call.args.get(at)),
         None if takes_text => judge.ask(&CODE, Some(call.command.span), "the text of the shell is not there"),
+        // With `-s` the words are arguments, and the script comes from the input.
         Some(script) if !takes_input => file(judge, call, script),
         Some(_) | None => input(judge, call),
     }
@@ -105,6 +108,7 @@ pub(super) fn builtin(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) -> Wrapp
     match call.name {
         "eval" => {
             judge.ask(&EVAL, span, "`eval` runs a text that is put together");
+            // Asked already. The text is judged as well, so that a list that denies its command still does.
             if call.args.iter().all(ShellWord::is_known) {
                 let text = call.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ");
                 judge.nested(&text, call.command.span, &call.command.dirs, call.command.input.clone());
@@ -166,6 +170,7 @@ pub(super) fn joined(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, words: &[
     if words.iter().any(|word| !word.is_known()) {
         judge.ask(&CODE, Some(call.command.span), "the text for the shell is known only when it runs");
     }
+    // The parser refuses a NUL. A `?` keeps the rest of the text readable, and the unknown part has asked.
     let text = words.iter().map(|word| word.text.replace(UNKNOWN, "?")).collect::<Vec<_>>().join(" ");
     judge.nested(&text, call.command.span, &call.command.dirs, CommandInput::Piped);
 }
@@ -192,6 +197,7 @@ fn parallel(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     words.push(ShellWord::unknown(call.command.span));
     let text = template.iter().map(|word| word.text.replace(UNKNOWN, "?")).collect::<Vec<_>>().join(" ");
     judge.nested_words(ShellCommand { words, ..call.command.clone() });
+    // The template goes through a shell: `parallel 'cat {}; rm x'` has two commands.
     if text.contains([';', '|', '&', '$', '`', '>', '<', '(']) {
         judge.nested(&text, call.command.span, &call.command.dirs, CommandInput::Piped);
     }

@@ -64,6 +64,7 @@ impl OpenRequests {
         {
             return Err(why);
         }
+        // Removed only now: a reply that does not fit the form leaves it open.
         let (_, id, schema) = self.forms.remove(place);
         let response = match reply {
             QuestionReply::Answers(answers) => {

@@ -35,6 +35,7 @@ impl AcpClient {
         if let Some((code, why)) = self.refusal(params) {
             return Some(self.peer.refuse(id, code, why));
         }
+        // Only `terminal/create` runs something, so only it needs a decision.
         let Some(call) = named else {
             return match command(params) {
                 Ok(command) => {
@@ -85,6 +86,7 @@ fn command(params: &Value) -> Result<TerminalCommand, &'static str> {
     if texts.clone().map(String::len).sum::<usize>() > LONGEST {
         return Err("the command is longer than 64 KiB");
     }
+    // execve(2) ends its strings at a NUL: the rest would be shown to the person and never run.
     if texts.chain(&cwd).any(|text| text.contains('\0')) {
         return Err("the command has a NUL character");
     }

@@ -51,6 +51,7 @@ impl Acp {
                 let decision = approvals::answered(id, &options, &result, out);
                 self.turn.refused |= !approvals::allows(decision);
                 if let Some(tool) = tool.filter(|_| !approvals::allows(decision)) {
+                    // A client that cancels the prompt answers its open requests without an option.
                     let stopped = self.cancelling && result.pointer("/outcome/optionId").is_none();
                     let status = if stopped { ToolStatus::Cancelled } else { ToolStatus::Denied };
                     self.calls.refuse(&tool, status);

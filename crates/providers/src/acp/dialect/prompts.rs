@@ -68,6 +68,7 @@ impl Acp {
 
     /// Makes the turn of an answered prompt the current one. Returns whether the prompt is known.
     pub(crate) fn turn_of(&mut self, id: &RawValue, out: &mut Output<'_>) -> bool {
+        // Without the lines of the client, the ids of the prompts are not known.
         if self.prompt.as_deref() == Some(id.get()) || !self.hears_client {
             return true;
         }
@@ -144,6 +145,7 @@ impl Acp {
         let model = result.pointer("/_meta/quota/model_usage/0/model").and_then(Value::as_str);
         let cost_usd = self.cost.now.map(|now| {
             let spent = usage::cost_since(now, self.cost.told);
+            // The next turn counts from here.
             self.cost.told = now;
             spent
         });

@@ -32,6 +32,7 @@ impl ScriptWalker<'_> {
                     walker.list(&clause.1.list);
                 });
             }
+            // Later commands write its input: `coproc bash` runs what they send.
             CompoundCommand::Coprocess(coprocess) => {
                 self.apart(|walker| {
                     walker.with_input(CommandInput::Piped, |walker| walker.command(&coprocess.body));
@@ -43,6 +44,7 @@ impl ScriptWalker<'_> {
     /// Looks for code in an expression, and forgets the variables that it may set.
     fn arithmetic(&mut self, text: &str) {
         self.scan(text);
+        // `x=1`, `x+=1` and `x++` set a variable.
         if text.contains(['=', '+', '-']) {
             let names = text.split(|next: char| next != '_' && !next.is_ascii_alphanumeric());
             for name in names.filter(|name| name.starts_with(|first: char| !first.is_ascii_digit())) {
@@ -68,6 +70,7 @@ impl ScriptWalker<'_> {
         let name = clause.variable_name.as_str();
         match values {
             Some(values) => {
+                // Round by round, so that `for f in src /; do rm -r $f; done` is judged with `/` as well.
                 for value in values {
                     // A value with a pattern stands for names of files, which are not known.
                     let known = (!value.glob && !value.splits).then_some(value.text);
@@ -85,6 +88,7 @@ impl ScriptWalker<'_> {
     }
 
     fn case(&mut self, clause: &CaseClauseCommand) {
+        // `case $(curl …) in` runs a command, and so may a pattern.
         self.value(&clause.value);
         for item in &clause.cases {
             for pattern in &item.patterns {
@@ -97,6 +101,7 @@ impl ScriptWalker<'_> {
     }
 
     fn if_clause(&mut self, clause: &IfClauseCommand) {
+        // The first condition always runs. Each later one runs only if those before it are false.
         self.list(&clause.condition);
         self.branch(&clause.then);
         for other in clause.elses.iter().flatten() {
@@ -117,6 +122,7 @@ impl ScriptWalker<'_> {
         self.redirects(function.body.1.as_ref());
         self.with_input(CommandInput::Piped, |walker| walker.compound(&function.body.0));
         let names: Vec<String> = self.state.vars.keys().cloned().collect();
+        // A call may come at any time from here on, so what the body sets is not known any more.
         for name in names {
             if self.state.vars.get(&name) != before.vars.get(&name) {
                 self.state.volatile.insert(name);

@@ -34,11 +34,13 @@ impl ScriptWalker<'_> {
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             self.item(item, &mut words, &mut input);
         }
+        // In front of a program, assignments hold for that program only; the judge looks at them there.
         if words.is_empty() {
             for (name, value) in &assigned {
                 self.state.set(name, Some(value.text.clone()));
             }
         }
+        // `> file` alone empties the file. The redirection is an act already.
         if words.is_empty() && assigned.is_empty() {
             return;
         }
@@ -82,6 +84,7 @@ impl ScriptWalker<'_> {
     fn process(&mut self, kind: &ProcessSubstitutionKind, subshell: &SubshellCommand) {
         let input = match kind {
             ProcessSubstitutionKind::Read => CommandInput::Inherited,
+            // `cmd > >(sh)` runs what `cmd` prints, like a pipe.
             ProcessSubstitutionKind::Write => CommandInput::Piped,
         };
         self.apart(|walker| walker.with_input(input, |walker| walker.list(&subshell.list)));
@@ -103,6 +106,7 @@ impl ScriptWalker<'_> {
                     let before = self.state.value(&name).unwrap_or_else(|| UNKNOWN.to_string());
                     value.text.insert_str(0, &before);
                 }
+                // Elements are not followed: `$a` is the first one, whichever was set last.
                 if let AssignmentName::ArrayElementName(..) = assignment.name {
                     value.text = UNKNOWN.to_string();
                 }
@@ -138,6 +142,7 @@ impl ScriptWalker<'_> {
             IoRedirect::File(_, kind, target) => self.file(kind, target),
             IoRedirect::HereDocument(_, document) => {
                 let span = self.span(document.doc.loc.as_ref());
+                // After `<<'END'` the body is taken as it is; after `<<END` it may run commands.
                 if !document.requires_expansion {
                     return Some(CommandInput::Text(Some(document.doc.value.clone()), span));
                 }
@@ -166,6 +171,7 @@ impl ScriptWalker<'_> {
         use IoFileRedirectKind as Kind;
         let reads = matches!(kind, Kind::Read | Kind::ReadAndWrite | Kind::DuplicateInput);
         match target {
+            // `2>&1`: the file behind the descriptor was judged where it was opened.
             IoFileRedirectTarget::Fd(_) => None,
             IoFileRedirectTarget::ProcessSubstitution(direction, subshell) => {
                 self.process(direction, subshell);
