@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kinds::words;
+use crate::ApprovalId;
+use crate::kinds::{ApprovalAsked, words};
 
 words! {
     /// The kind of action that needs an approval.
@@ -133,4 +134,42 @@ pub struct ApprovalRuling {
     /// The parts of the command that decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
+}
+
+impl ApprovalAsked {
+    /// Makes a request that the agent holds back, and that carries nothing else.
+    ///
+    /// ```
+    /// use bowline_protocol::kinds::ApprovalAsked;
+    /// use bowline_protocol::{ApprovalCategory, Risk};
+    ///
+    /// let asked = ApprovalAsked {
+    ///     paths: vec!["src/main.rs".to_owned()],
+    ///     ..ApprovalAsked::of_agent("a1".into(), ApprovalCategory::Edit, Risk::Med, "write src/main.rs")
+    /// };
+    /// assert_eq!(asked.tool, None);
+    /// ```
+    pub fn of_agent(
+        id: ApprovalId,
+        category: ApprovalCategory,
+        risk: Risk,
+        summary: impl Into<String>,
+    ) -> Self {
+        Self {
+            id,
+            category,
+            risk,
+            summary: summary.into(),
+            tool: None,
+            input: None,
+            input_head: None,
+            paths: Vec::new(),
+            diff: None,
+            options: Vec::new(),
+            rule: None,
+            ruling: None,
+            enforced_by: EnforcedBy::Agent,
+            deadline: None,
+        }
+    }
 }

@@ -213,20 +213,10 @@ fn asked(
     options: &[ApprovalOption],
 ) -> Kind {
     Kind::ApprovalAsked(ApprovalAsked {
-        id: ApprovalId::from(name),
-        category,
-        risk,
-        summary: summary.to_owned(),
         tool: tool.cloned(),
         input,
-        input_head: None,
-        paths: Vec::new(),
-        diff: None,
         options: options.to_vec(),
-        rule: None,
-        ruling: None,
-        enforced_by: EnforcedBy::Agent,
-        deadline: None,
+        ..ApprovalAsked::of_agent(ApprovalId::from(name), category, risk, summary)
     })
 }
 

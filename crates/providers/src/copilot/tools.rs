@@ -181,22 +181,13 @@ fn permission_asked(data: &CopilotData<'_>, out: &mut Output<'_>) {
     let words = [&asked.intention, &asked.full_command_text, &asked.file_name, &asked.path, &asked.url];
     let summary = words.into_iter().find_map(|words| words.text()).unwrap_or(kind);
     let paths = [&asked.file_name, &asked.path].into_iter().filter_map(|path| path.text());
+    let id = ApprovalId::from(data.request_id.text().unwrap_or("permission"));
     out.emit(Kind::ApprovalAsked(ApprovalAsked {
-        id: ApprovalId::from(data.request_id.text().unwrap_or("permission")),
-        category,
-        risk: Risk::Med,
-        summary: Excerpt::with_limit(summary, 1024).text,
         tool: asked.tool_call_id.text().map(ToolId::from),
-        input: None,
-        input_head: None,
         paths: paths.map(str::to_owned).collect(),
-        diff: None,
-        options: Vec::new(),
-        rule: None,
-        ruling: None,
-        enforced_by: EnforcedBy::Agent,
-        deadline: None,
+        ..ApprovalAsked::of_agent(id, category, Risk::Med, Excerpt::with_limit(summary, 1024).text)
     }));
+
 }
 
 fn permission_decided(data: &CopilotData<'_>, out: &mut Output<'_>) {

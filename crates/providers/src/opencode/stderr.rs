@@ -43,22 +43,7 @@ impl OpencodeStderr {
     fn refused(&mut self, asked: &str, out: &mut Output<'_>) {
         self.asked += 1;
         let id = ApprovalId::from(format!("permission-{}", self.asked));
-        out.emit(Kind::ApprovalAsked(ApprovalAsked {
-            id: id.clone(),
-            category: category(asked),
-            risk: Risk::Med,
-            summary: asked.to_owned(),
-            tool: None,
-            input: None,
-            input_head: None,
-            paths: Vec::new(),
-            diff: None,
-            options: Vec::new(),
-            rule: None,
-            ruling: None,
-            enforced_by: EnforcedBy::Agent,
-            deadline: None,
-        }));
+        out.emit(Kind::ApprovalAsked(ApprovalAsked::of_agent(id.clone(), category(asked), Risk::Med, asked)));
         out.emit(Kind::ApprovalDecided(ApprovalDecided {
             id,
             decision: Decision::Deny,

@@ -4,9 +4,7 @@ use bowline_protocol::kinds::{
     ApprovalAsked, CompactTrigger, ContextCompacted, DiffAvailable, FileOperation, FilesTouched, Level,
     Outcome, Status, ToolStarted, ToolStatus, TouchSource, TouchedFile, TurnEnded,
 };
-use bowline_protocol::{
-    ApprovalCategory, Category, Code, EnforcedBy, Excerpt, Exit, Failure, Json, Kind, Risk,
-};
+use bowline_protocol::{ApprovalCategory, Category, Code, Excerpt, Exit, Failure, Json, Kind, Risk};
 
 use super::super::script::*;
 use super::check;
@@ -250,20 +248,9 @@ fn stream_events_give_each_turn_its_result() {
 #[test]
 fn provider_events_have_five_names() {
     let asked = ApprovalAsked {
-        id: "a1".into(),
-        category: ApprovalCategory::DepsAdd,
-        risk: Risk::Low,
-        summary: "npm install left-pad".into(),
         tool: Some("t1".into()),
         input: Some(Json::parse(r#"{"command":"npm install left-pad"}"#).unwrap()),
-        input_head: None,
-        paths: Vec::new(),
-        diff: None,
-        options: Vec::new(),
-        rule: None,
-        ruling: None,
-        enforced_by: EnforcedBy::Agent,
-        deadline: None,
+        ..ApprovalAsked::of_agent("a1".into(), ApprovalCategory::DepsAdd, Risk::Low, "npm install left-pad")
     };
     let touched = |room: Option<&str>| {
         let files = vec![TouchedFile { path: "src/a.rs".into(), operation: FileOperation::Write }];

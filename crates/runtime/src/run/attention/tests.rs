@@ -25,22 +25,12 @@ fn event(kind: Kind) -> Event {
 }
 
 fn asked(id: &str, summary: &str) -> Event {
-    event(Kind::ApprovalAsked(ApprovalAsked {
-        id: id.into(),
-        category: ApprovalCategory::Shell,
-        risk: Risk::High,
-        summary: summary.to_owned(),
-        tool: None,
-        input: None,
-        input_head: None,
-        paths: Vec::new(),
-        diff: None,
-        options: Vec::new(),
-        rule: None,
-        ruling: None,
-        enforced_by: EnforcedBy::Agent,
-        deadline: None,
-    }))
+    event(Kind::ApprovalAsked(ApprovalAsked::of_agent(
+        id.into(),
+        ApprovalCategory::Shell,
+        Risk::High,
+        summary,
+    )))
 }
 
 fn decided(id: &str) -> Event {
