@@ -1,6 +1,8 @@
 //! The processes of a live session: when one is planned, what it reports, and what follows its end.
 
-use bowline_protocol::kinds::{ControlMode, EndReason, Level, Notice, Outcome, PromptRemoval, SessionState};
+use bowline_protocol::kinds::{
+    ControlMode, EndReason, Level, Notice, Outcome, PromptQueue, PromptRemoval, SessionState,
+};
 use bowline_protocol::{AckGap, Failure, Kind, Millis, OrderRefused, PromptId, Receipt};
 use bowline_providers::dialect::{Acknowledgement, HostPrompt, Sent};
 
@@ -74,7 +76,7 @@ impl Session {
         let is_over = live.view.last_turn().filter(|last| last.turn >= turn);
         let completed = is_over.is_none_or(|last| last.turn == turn && last.outcome == Outcome::Completed);
         if completed || live.queues.is_interrupting() {
-            live.queues.push(prompt, from, run, now, step);
+            live.queues.push(PromptQueue::Session, prompt, from, run, now, step);
         } else {
             live.queues.offer_steer(prompt, from, run, now, step);
         }
@@ -101,7 +103,7 @@ impl Session {
         let answer = match (pending.what, rejected) {
             (AckedOrder::Steer(UnackedSteer { prompt, turn, from }), None) => {
                 let id = prompt.id.clone();
-                live.queues.at_agent(prompt, from, run, now, step);
+                live.queues.push(PromptQueue::Agent, prompt, from, run, now, step);
                 Ok(Receipt::Steered { prompt: id, turn })
             }
             (AckedOrder::Steer(steer), Some(refused)) => {

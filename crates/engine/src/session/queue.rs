@@ -69,35 +69,26 @@ impl PromptQueues {
         self.waiting.push_front(prompt);
     }
 
-    /// Adds a prompt to the queue.
+    /// Adds a prompt to a queue. One that the agent queues is a steer.
     pub(super) fn push(
         &mut self,
+        queue: PromptQueue,
         prompt: HostPrompt,
         from: Option<String>,
         run: &mut Run,
         now: Now,
         step: &mut RunStep,
     ) {
-        queued(run, &prompt, PromptQueue::Session, from, now, step);
-        self.waiting.push_back(prompt);
+        queued(run, &prompt, queue, from, now, step);
+        match queue {
+            PromptQueue::Session => self.waiting.push_back(prompt),
+            PromptQueue::Agent => self.at_agent.push(prompt),
+        }
     }
 
     /// Returns whether a prompt interrupted the turn and comes next.
     pub(super) fn is_interrupting(&self) -> bool {
         self.interrupting.is_some()
-    }
-
-    /// Records that the agent has a steer.
-    pub(super) fn at_agent(
-        &mut self,
-        prompt: HostPrompt,
-        from: Option<String>,
-        run: &mut Run,
-        now: Now,
-        step: &mut RunStep,
-    ) {
-        queued(run, &prompt, PromptQueue::Agent, from, now, step);
-        self.at_agent.push(prompt);
     }
 
     /// Offers a steer that the agent may have read.
@@ -199,6 +190,13 @@ pub(super) fn removed(run: &mut Run, prompt: &PromptId, reason: PromptRemoval, n
     run.emit_for_session(Kind::PromptRemoved(removed), now, step);
 }
 
+/// A prompt with its order and its sender.
+struct OrderedPrompt {
+    order: OrderId,
+    prompt: HostPrompt,
+    from: Option<String>,
+}
+
 /// The answer to an order, if it is known at once.
 pub(super) type AnswerNow = Result<Option<Receipt>, OrderRefused>;
 
@@ -232,11 +230,11 @@ impl Session {
         }
         match when_busy {
             // Also while a person leads, and before all prompts that wait.
-            WhenBusy::Now if is_at_rest => self.begin_turn(order, prompt, from, now, step),
+            WhenBusy::Now if is_at_rest => self.begin_turn(OrderedPrompt { order, prompt, from }, now, step),
             // A text such as "and skip the tests" makes no prompt. The caller has it, and can send it as one.
             WhenBusy::Steer if is_at_rest => Err(OrderRefused::TurnOver),
             WhenBusy::Queue | WhenBusy::Refuse if is_at_rest && !is_led && live.queues.is_empty() => {
-                self.begin_turn(order, prompt, from, now, step)
+                self.begin_turn(OrderedPrompt { order, prompt, from }, now, step)
             }
             WhenBusy::Refuse if is_at_rest && is_led => Err(OrderRefused::PersonLeads),
             WhenBusy::Refuse => Err(OrderRefused::Busy),
@@ -245,23 +243,17 @@ impl Session {
             }
             WhenBusy::Queue => {
                 let receipt = live.queued_receipt(prompt.id.clone());
-                live.queues.push(prompt, from, run, now, step);
+                live.queues.push(PromptQueue::Session, prompt, from, run, now, step);
                 Ok(Some(receipt))
             }
-            WhenBusy::Now => self.prompt_now(order, prompt, from, now, step),
-            WhenBusy::Steer => self.steer_order(order, prompt, from, now, step),
+            WhenBusy::Now => self.prompt_now(OrderedPrompt { order, prompt, from }, now, step),
+            WhenBusy::Steer => self.steer_order(OrderedPrompt { order, prompt, from }, now, step),
         }
     }
 
     /// Begins a turn of a session that is at rest.
-    fn begin_turn(
-        &mut self,
-        order: OrderId,
-        prompt: HostPrompt,
-        from: Option<String>,
-        now: Now,
-        step: &mut RunStep,
-    ) -> AnswerNow {
+    fn begin_turn(&mut self, ordered: OrderedPrompt, now: Now, step: &mut RunStep) -> AnswerNow {
+        let OrderedPrompt { order, prompt, from } = ordered;
         let (run, live) = self.parts();
         if matches!(live.stage, SessionStage::NoProcess) {
             queued(run, &prompt, PromptQueue::Session, from, now, step);
@@ -274,14 +266,8 @@ impl Session {
     }
 
     /// Interrupts the turn, and sends the prompt before all others.
-    fn prompt_now(
-        &mut self,
-        order: OrderId,
-        prompt: HostPrompt,
-        from: Option<String>,
-        now: Now,
-        step: &mut RunStep,
-    ) -> AnswerNow {
+    fn prompt_now(&mut self, ordered: OrderedPrompt, now: Now, step: &mut RunStep) -> AnswerNow {
+        let OrderedPrompt { order, prompt, from } = ordered;
         let (run, live) = self.parts();
         queued(run, &prompt, PromptQueue::Session, from, now, step);
         if let Some(planned) = live.take_planned() {
@@ -303,14 +289,8 @@ impl Session {
         }
     }
 
-    fn steer_order(
-        &mut self,
-        order: OrderId,
-        prompt: HostPrompt,
-        from: Option<String>,
-        now: Now,
-        step: &mut RunStep,
-    ) -> AnswerNow {
+    fn steer_order(&mut self, ordered: OrderedPrompt, now: Now, step: &mut RunStep) -> AnswerNow {
+        let OrderedPrompt { order, prompt, from } = ordered;
         let (run, live) = self.parts();
         if !matches!(live.stage, SessionStage::Living) {
             let reason = "the agent is starting".to_owned();
@@ -323,7 +303,7 @@ impl Session {
         let (turn, id) = (run.last_turn(), prompt.id.clone());
         match run.steer(&prompt, now, step) {
             Sent::Done => {
-                live.queues.at_agent(prompt, from, run, now, step);
+                live.queues.push(PromptQueue::Agent, prompt, from, run, now, step);
                 Ok(Some(Receipt::Steered { prompt: id, turn }))
             }
             Sent::Awaiting(token) => {
@@ -359,7 +339,8 @@ impl Session {
         }
         let QueuedPrompt { id, text, attachments, queue: _ } = live.queues.offered.remove(place);
         let receipt = live.queued_receipt(id.clone());
-        live.queues.push(HostPrompt { id, text, attachments, images }, None, run, now, step);
+        let prompt = HostPrompt { id, text, attachments, images };
+        live.queues.push(PromptQueue::Session, prompt, None, run, now, step);
         // It begins at once if the session is at rest. It goes through the queue, or a later runner would offer it again.
         Ok(self.send_next(Some(order), now, step).unwrap_or(Some(receipt)))
     }
