@@ -168,35 +168,6 @@ fn an_edit_through_a_link_out_of_the_project_is_refused() {
     }
 }
 
-/// The manifest of an agent that is offered files.
-const OFFERED: &str = r#"
-name = "files"
-title = "an agent that asks its host for files"
-adapter_id = "test.files"
-adapter_version = "0.1.0"
-vendor = "test"
-signature = ""
-program = "PROGRAM"
-prompt = "protocol"
-default_format = "acp"
-models = [{ id = "default", name = "Default Model" }]
-default_model = "default"
-max_tokens = 4096
-
-[formats.acp]
-dialect = "acp"
-shape = "lines"
-
-[run]
-host_files = "offered"
-
-[permission.read]
-
-[permission.ask]
-
-[permission.edit]
-"#;
-
 /// An agent that reads and writes the files of its prompt through its host, and reports the responses.
 const ASKS_FOR_FILES: &str = r#"
 while read -r line; do
@@ -217,10 +188,7 @@ done
 fn an_agent_gets_files_of_its_workspace_and_no_others() {
     let world = World::new();
     let agent = world.script("work/agent.sh", ASKS_FOR_FILES);
-    let folder = world.path("work/.config/bowline/providers");
-    std::fs::create_dir_all(&folder).expect("created");
-    std::fs::write(folder.join("files.toml"), OFFERED.replace("PROGRAM", &agent.display().to_string()))
-        .expect("written");
+    world.acp_provider("files", &agent, "host_files = \"offered\"");
     std::fs::create_dir_all(world.path("outside")).expect("created");
     std::fs::write(world.path("outside/secret"), "hunter2").expect("written");
     std::fs::write(world.path("work/in.txt"), "from the workspace").expect("written");

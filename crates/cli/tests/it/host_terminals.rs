@@ -2,35 +2,6 @@
 
 use crate::world::{World, wait_until};
 
-/// The provider `terms` is offered terminals.
-const OFFERED: &str = r#"
-name = "terms"
-title = "an agent that asks its host for terminals"
-adapter_id = "test.terms"
-adapter_version = "0.1.0"
-vendor = "test"
-signature = ""
-program = "PROGRAM"
-prompt = "protocol"
-default_format = "acp"
-models = [{ id = "default", name = "Default Model" }]
-default_model = "default"
-max_tokens = 4096
-
-[formats.acp]
-dialect = "acp"
-shape = "lines"
-
-[run]
-host_terminals = "offered"
-
-[permission.read]
-
-[permission.ask]
-
-[permission.yolo]
-"#;
-
 /// An agent that sends the lines of `requests.jsonl`, each when the one before is answered, and `PWD` for its directory. Then its
 /// prompt is over. A line `wait` waits for a file `go`.
 const AGENT: &str = r#"
@@ -65,10 +36,7 @@ impl Scene {
     fn new(requests: &[(&str, &str)]) -> Self {
         let world = World::new();
         let agent = world.script("work/agent.sh", AGENT);
-        let folder = world.path("work/.config/bowline/providers");
-        std::fs::create_dir_all(&folder).expect("created");
-        std::fs::write(folder.join("terms.toml"), OFFERED.replace("PROGRAM", &agent.display().to_string()))
-            .expect("written");
+        world.acp_provider("terms", &agent, "host_terminals = \"offered\"");
         let line = |(number, (method, params)): (usize, &(&str, &str))| {
             if *method == "wait" {
                 return "wait\n".to_owned();

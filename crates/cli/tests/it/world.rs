@@ -4,6 +4,7 @@
 //! agent and all that it starts carry one mark, the command and its keeper another.
 
 mod ended;
+mod providers;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write as _};

@@ -79,21 +79,9 @@ impl Drop for ActiveRun {
         let now = Now { wall: clock::wall(), up };
         self.drive.engine.handle(RunInput::Command(RunCommand::Kill), now, &mut step);
         let written = journal.events(&step.events);
-        let ended = step.actions.into_iter().find_map(|action| match action {
-            RunAction::Done(ended) => Some(*ended),
-            RunAction::Prepare
-            | RunAction::Spawn(_)
-            | RunAction::Write(_)
-            | RunAction::Sync(_)
-            | RunAction::Answer(..)
-            | RunAction::Plan(_)
-            | RunAction::Host(..)
-            | RunAction::CloseStdin
-            | RunAction::Signal(..)
-            | RunAction::KillTree
-            | RunAction::Sweep(_)
-            | RunAction::LookAtFiles
-            | RunAction::Replan => None,
+        let ended = step.actions.into_iter().find_map(|action| {
+            let RunAction::Done(ended) = action else { return None };
+            Some(*ended)
         });
         if let (Ok(()), Some(ended)) = (written, ended) {
             // There was no agent to wait for yet.

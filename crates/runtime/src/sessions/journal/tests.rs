@@ -22,7 +22,7 @@ fn at(micros: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(micros)
 }
 
-fn event(seq: u64, raw: Option<RawSpan>, kind: Kind) -> Event {
+pub(super) fn event(seq: u64, raw: Option<RawSpan>, kind: Kind) -> Event {
     let (session, source) = (SessionId::from("s-1"), Source::Agent);
     Event { v: FORMAT_VERSION, seq, at: now(), session, turn: Some(1), source, raw, kind }
 }

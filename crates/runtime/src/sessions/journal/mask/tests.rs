@@ -1,7 +1,7 @@
 //! However a stream is cut into chunks and whenever it is flushed, the file holds what masking the whole would give.
 
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{Event, FORMAT_VERSION, Kind, RawFile, RawSpan, SessionId, Source, Timestamp};
+use bowline_protocol::{Event, Kind, RawFile, RawSpan};
 use proptest::prelude::*;
 
 use super::*;
@@ -81,16 +81,9 @@ proptest! {
 }
 
 fn line_of(seq: u64, text: &str) -> Vec<u8> {
-    let event = Event {
-        v: FORMAT_VERSION,
-        seq,
-        at: Timestamp::EPOCH,
-        session: SessionId::from("s-1"),
-        turn: None,
-        source: Source::Bowline,
-        raw: Some(RawSpan { file: RawFile::Stdout, start: 12345, end: 67890 }),
-        kind: Kind::Notice(Notice { level: Level::Info, text: text.to_owned(), code: None }),
-    };
+    let raw = RawSpan { file: RawFile::Stdout, start: 12345, end: 67890 };
+    let notice = Kind::Notice(Notice { level: Level::Info, text: text.to_owned(), code: None });
+    let event = crate::sessions::journal::tests::event(seq, Some(raw), notice);
     serde_json::to_vec(&event).expect("writes")
 }
 
