@@ -46,11 +46,13 @@ pub(super) fn figures(sources: &[Source]) -> Vec<Figure> {
     ]
 }
 
+/// Half of the files may be longer. Not lowered with the tree: every comment and every file with a family of cases moves it
+/// by a line, and splitting a file for it helps no reader. The models have more (nextest 209, quinn 220).
+const MEDIAN: f64 = 150.0;
 /// The figures of the tree when they were last lowered.
-const MEDIAN: f64 = 135.0;
 const LONG_FILES: f64 = 0.0;
-const LONG_FUNCTIONS: f64 = 2.0;
-const LONGEST_FUNCTION: f64 = 121.0;
+const LONG_FUNCTIONS: f64 = 1.0;
+const LONGEST_FUNCTION: f64 = 89.0;
 
 /// Returns the functions of a file with their lines. The format of the code is fixed, so that the closing brace stands below the
 /// first letter of the declaration.
