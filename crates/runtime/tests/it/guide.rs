@@ -12,6 +12,9 @@ use crate::support::{CALL_TOOL, Stage, plain};
 /// The page that explains the programs.
 const PAGE: &str = include_str!("../../../../docs/library.md");
 
+/// The index of the documents, which counts the programs.
+const INDEX: &str = include_str!("../../../../docs/README.md");
+
 /// The programs of the page.
 const PROGRAMS: [&str; 8] = ["chat", "review", "web", "watchers", "session", "adapter", "tools", "testing"];
 
@@ -85,6 +88,11 @@ fn names() {
             "{program} is not on the page"
         );
     }
+    let listed = PAGE.lines().filter(|line| line.starts_with("| [")).count();
+    assert_eq!(listed, PROGRAMS.len(), "the table has other programs");
+    let count = ["six", "seven", "eight", "nine", "ten"][PROGRAMS.len() - 6];
+    assert!(INDEX.contains(&format!("{count} complete programs")), "the index counts differently");
+    assert!(PAGE.contains(&format!("All {count} are complete")), "the page counts differently");
 }
 
 fn chat() {
