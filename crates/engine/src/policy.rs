@@ -1,8 +1,8 @@
 //! The judge of policies: whether an agent may do something, and why.
 //!
 //! [`judge`] takes policies, an [`action`](PolicyAction) and facts about the workspace, and returns a [`Judgement`]: verdict, rule with
-//! its place, risk, category, and the parts of a command that decided. It has no IO: which links there are, which branch is checked
-//! out, and where the settings of agents are, the caller knows.
+//! its place, risk, category, and the parts of a command that decided. It has no IO: the caller supplies the links, the current
+//! branch and the places of agents' settings.
 //!
 //! A shell command is split into all that it runs, reads and writes (`shell`), also behind programs that run others (`wrappers`).
 //! An act that cannot be known before it runs asks, and no list allows it. `acts` has the risky acts by name. The strictest rule of all

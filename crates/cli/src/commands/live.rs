@@ -88,12 +88,13 @@ pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
             .hint(format!("nothing was sent; resume the session: `bowline start --resume {id} \"…\"`"))
             .hint("the reason is in `runner.log` of the data directory"),
         ConnectError::NotRunner { .. } => CommandError::new(Fault::Configuration, message.clone())
-            .hint("nothing was sent; try again: the runner binds its socket anew when another process takes its path"),
+            .hint("nothing was sent; try again in a moment"),
         ConnectError::OtherUser { .. } | ConnectError::Socket(_) => {
             CommandError::new(Fault::Configuration, message.clone())
         }
-        ConnectError::Refused { .. } => CommandError::new(Fault::Unfit, message.clone())
-            .hint(format!("nothing was sent; `bowline status {id}` shows the session, once its runner has room")),
+        ConnectError::Refused { .. } => CommandError::new(Fault::Unfit, message.clone()).hint(format!(
+            "nothing was sent: the runner is busy. `bowline status {id}` shows the session later"
+        )),
         ConnectError::NoRuntime(_)
         | ConnectError::Journal(_)
         | ConnectError::Silent

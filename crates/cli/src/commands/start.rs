@@ -59,7 +59,7 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     }
     if let Some(flag) = args.request.run_only().first() {
         let message = format!("a session cannot be started with `{flag}`");
-        return Err(CommandError::new(Fault::Usage, message).hint("`bowline run` honours it"));
+        return Err(CommandError::new(Fault::Usage, message).hint("use `bowline run`, which has this option"));
     }
     if let Some(name) = &args.name {
         check_name(name, args.request.resume.is_some())?;
@@ -112,7 +112,7 @@ fn check_name(name: &str, is_resumed: bool) -> Result<(), CommandError> {
         return refused("a name that begins with `@` or `-` means something else to other commands");
     }
     if name.trim().is_empty() || name.contains(char::is_control) {
-        return refused("it has nothing that can be typed, or a control character");
+        return refused("the name is empty or contains a control character");
     }
     let Ok(home) = Home::from_env() else { return Ok(()) };
     match running_with_name(&home, name) {

@@ -64,7 +64,7 @@ pub(super) fn contains_parts(path: &Path, name: &str) -> bool {
     !wanted.is_empty() && parts.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// Names of files that hold secrets, wherever they are. A name that ends in `*` is a beginning, one that begins with it an end.
+/// Names of files that hold secrets, wherever they are. `name*` matches a beginning, `*name` an end.
 const SECRET_NAMES: [&str; 26] = [
     ".env",
     ".env.*",

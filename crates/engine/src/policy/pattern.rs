@@ -1,6 +1,6 @@
 //! The patterns of a policy: commands, paths, hosts and names.
 //!
-//! A `*` stands for any characters. Which text a pattern is compared with, is the only difference between the sorts:
+//! A `*` stands for any characters. The sorts differ only in the text that a pattern is compared with:
 //!
 //! - **Commands** are compared word by word. One word alone is a program with any arguments. A last word that is `*` stands for
 //!   any number of words, also none; elsewhere `*` stays inside its word. An entry that allows has to match the whole command; one

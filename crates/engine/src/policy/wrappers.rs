@@ -202,8 +202,7 @@ fn fetched(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     judge.gate(bowline_protocol::GatedAction::DepsAdd, &FETCH, Some(call.command.span), reason);
 }
 
-/// Finds the first word behind the options. The second value tells whether an option was there that is not known: it may take
-/// the word behind it.
+/// Returns the first word after the options, and whether an unknown option stood before it: that option may take the word.
 pub(super) fn skip_options(args: &[ShellWord], from: usize, values: &[&str]) -> (usize, bool) {
     let (mut at, mut unsure) = (from, false);
     while let Some(arg) = args.get(at) {
@@ -235,7 +234,7 @@ fn started(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, from: usize, values
         judge.ask(
             &UNKNOWN_WRAPPED,
             Some(call.command.span),
-            "which program it starts is known only when it runs",
+            format!("which program `{}` starts is known only when it runs", call.name),
         );
     }
     at += operands;

@@ -39,7 +39,7 @@ pub(super) fn run(args: &PolicyTestArgs, stdout: &mut Stdout) -> Result<(), Comm
             .hint("a line is an object such as {\"command\": \"git push\", \"verdict\": \"ask\"}")
         })?;
         let Some(verdict) = Verdict::parse(&expected.verdict) else {
-            let what = format!("{place}: `{}` is no verdict", expected.verdict);
+            let what = format!("{place}: `{}` is not a verdict", expected.verdict);
             return Err(CommandError::new(Fault::Usage, what).hint("verdicts are allow, ask and deny"));
         };
         let nothing = Value::Null;

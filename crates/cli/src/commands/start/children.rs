@@ -11,7 +11,7 @@ use super::{RunnerReport, RunnerSpec, runner_log};
 use crate::args::live::StartArgs;
 use crate::args::request::PermissionArg;
 
-/// How many sessions may stand one below the other: a session of the user has 0 above it.
+/// How deep sessions that agents start can be nested: a session of the user has depth 0.
 const DEPTH: u32 = 3;
 
 /// A session that an agent asked for and a person allowed, for its runner.
@@ -79,7 +79,7 @@ impl StartChild for ChildRunners {
         if self.contained {
             return Some("the agent runs in a container, and its runner does not".to_owned());
         }
-        let reason = || format!("{DEPTH} sessions that agents started stand one below the other");
+        let reason = || format!("sessions that agents start can be nested at most {DEPTH} deep");
         (self.depth >= DEPTH).then(reason)
     }
 
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn few_sessions_stand_one_below_the_other() {
+    fn sessions_are_nested_at_most_three_deep() {
         let refusal = |depth, contained| {
             let (args, provider, cwd) = (Vec::new(), "alpha".to_owned(), PathBuf::from("/work"));
             ChildRunners { session: SessionId::from("s-1"), args, provider, cwd, depth, contained }.refusal()
         };
         assert_eq!((refusal(0, false), refusal(2, false)), (None, None));
-        assert!(refusal(3, false).unwrap().starts_with("3 sessions"));
+        assert!(refusal(3, false).unwrap().ends_with("at most 3 deep"));
         assert!(refusal(0, true).unwrap().contains("container"));
     }
 

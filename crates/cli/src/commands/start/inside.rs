@@ -28,9 +28,8 @@ const ALLOWED: [&str; 7] = ["prompt", "provider", "model", "effort", "permission
 /// Asks the runner of this process's agent for a session, and waits until a person has decided.
 pub(super) fn ask(args: &StartArgs, reason: &str, stdout: &mut Stdout) -> Result<(), CommandError> {
     if let Some(flag) = not_allowed() {
-        return Err(refused(format!("an agent cannot start a session with `{flag}`")).hint(
-            "leave it out: the session works in the directory and with the variables of the one that you run in",
-        ));
+        return Err(refused(format!("an agent cannot start a session with `{flag}`"))
+            .hint("leave it out: the new session uses the directory and variables of this one"));
     }
     let child = request(args)?;
     let (home, session) = own_session(reason)?;

@@ -24,12 +24,7 @@ fn a_mistake_is_an_error_with_its_place() {
         &[],
         &["error: tasks.jsonl:2:", "unknown field `promt`, expected one of `id`"],
     );
-    refused(
-        &world,
-        &json!({"id": "a", "prompt": "x"}),
-        &[],
-        &["the id `a` is that of the task in line 1, too"],
-    );
+    refused(&world, &json!({"id": "a", "prompt": "x"}), &[], &["the id `a` is already used in line 1"]);
     refused(&world, &json!({"prompt": "x", "model": "--yolo"}), &[], &["`model` must not begin with a dash"]);
     refused(&world, &json!("x"), &[], &["error: tasks.jsonl:2:1: the line is not a JSON object"]);
     let call = |file: &str| world.run("practice", "").no_prompt().with(&["--tasks", file]).end().exits(2);
@@ -50,7 +45,12 @@ fn a_line_only_narrows_the_permission() {
     let wants = |mode: &str| json!({"prompt": "x", "permission": mode});
     let told =
         ["error: tasks.jsonl:2:15: `permission` edit allows more than the command line, which has ask"];
-    refused(&world, &wants("edit"), &[], &[told[0], "hint: `--permission edit` allows it"]);
+    refused(
+        &world,
+        &wants("edit"),
+        &[],
+        &[told[0], "hint: raise it for the whole file with `--permission edit`"],
+    );
     refused(&world, &wants("ask"), &["--permission", "read"], &["`permission` ask allows more than"]);
     refused(&world, &wants("yolo"), &["--permission", "edit"], &["`permission` yolo allows more than"]);
     // A project's or a user's setting is the mode of the command line, if that has none.

@@ -93,7 +93,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     match name {
         "aws" | "gcloud" | "az" | "doctl" | "ibmcloud" | "oci" => cloud(judge, call),
         "docker-compose" if verb == "push" => {
-            judge.gate(GatedAction::Deploy, &DEPLOY, part, "it pushes images")
+            judge.gate(GatedAction::Deploy, &DEPLOY, part, "`docker-compose push` pushes images")
         }
         "gh" | "glab" | "hub" | "tea" => forge(judge, call),
         "crontab" | "at" | "batch" if !call.has(&["-l"]) => {
@@ -134,7 +134,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             judge.ask(&SYSTEM, part, format!("`{name}` changes the system"));
         }
         "sysctl" if call.has(&["-w", "-p"]) || call.args.iter().any(|arg| arg.text.contains('=')) => {
-            judge.ask(&SYSTEM, part, "it changes settings of the kernel");
+            judge.ask(&SYSTEM, part, "`sysctl` changes settings of the kernel");
         }
         _ => {}
     }
@@ -162,25 +162,40 @@ fn cloud(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
 /// Judges the programs of code forges.
 fn forge(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     let words: Vec<&str> = call.subcommand().iter().map(|arg| arg.text.as_str()).collect();
-    let part = Some(call.command.span);
+    let (name, part) = (call.name, Some(call.command.span));
     match words.as_slice() {
-        ["pr" | "mr", "merge" | "accept", ..] => {
-            judge.gate(GatedAction::Merge, &MERGE, part, "it merges a change on the server");
+        [kind @ ("pr" | "mr"), verb @ ("merge" | "accept"), ..] => {
+            let reason = format!("`{name} {kind} {verb}` merges a change on the server");
+            judge.gate(GatedAction::Merge, &MERGE, part, reason);
         }
         ["release", verb, ..] if !LOOKING.contains(verb) && *verb != "download" => {
-            judge.gate(GatedAction::Deploy, &DEPLOY, part, "it publishes a release");
+            let reason = format!("`{name} release` publishes or changes a release");
+            judge.gate(GatedAction::Deploy, &DEPLOY, part, reason);
         }
-        ["workflow", "run" | "enable" | "disable", ..] | ["run", "rerun", ..] | ["deploy", ..] => {
-            judge.gate(GatedAction::Deploy, &DEPLOY, part, "it starts a workflow on the server");
+        [kind @ "workflow", "run" | "enable" | "disable", ..]
+        | [kind @ "run", "rerun", ..]
+        | [kind @ "deploy", ..] => {
+            let reason = format!("`{name} {kind}` starts or changes a workflow on the server");
+            judge.gate(GatedAction::Deploy, &DEPLOY, part, reason);
         }
-        ["secret" | "variable" | "ssh-key" | "gpg-key", verb, ..] if *verb != "list" => {
-            judge.gate(GatedAction::Secrets, &SECRETS, part, "it changes secrets on the server");
+        [kind @ ("secret" | "variable" | "ssh-key" | "gpg-key"), verb, ..] if *verb != "list" => {
+            let reason = format!("`{name} {kind}` changes secrets on the server");
+            judge.gate(GatedAction::Secrets, &SECRETS, part, reason);
         }
-        ["repo", "delete" | "archive" | "rename" | "edit", ..] => {
-            judge.gate(GatedAction::Deploy, &DEPLOY, part, "it changes the repository on the server");
+        ["repo", verb @ ("delete" | "archive" | "rename" | "edit"), ..] => {
+            let reason = format!("`{name} repo {verb}` changes the repository on the server");
+            judge.gate(GatedAction::Deploy, &DEPLOY, part, reason);
         }
-        ["alias" | "extension" | "config", "set" | "install" | "import" | "upgrade", ..] => {
-            judge.ask(&SYSTEM, part, "it changes what later commands of this program do");
+        [
+            kind @ ("alias" | "extension" | "config"),
+            verb @ ("set" | "install" | "import" | "upgrade"),
+            ..,
+        ] => {
+            judge.ask(
+                &SYSTEM,
+                part,
+                format!("`{name} {kind} {verb}` changes what later commands of `{name}` do"),
+            );
         }
         ["api", rest @ ..] => {
             // `gh api` sends a GET request; a field, an input or `graphql` makes it a POST.
@@ -195,7 +210,8 @@ fn forge(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
                     || text.contains('\0')
             };
             if rest.iter().any(sends) {
-                judge.gate(GatedAction::Merge, &MERGE, part, "it sends a change to the server");
+                let reason = format!("`{name} api` sends a change to the server");
+                judge.gate(GatedAction::Merge, &MERGE, part, reason);
             }
         }
         _ => {}

@@ -129,7 +129,8 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
         "sed" | "gsed" if call.has(&["-i", "--in-place"]) => in_place(judge, call),
         "perl" | "ruby" if call.has(&["-i"]) => in_place(judge, call),
         "find" | "fd" if call.args.iter().any(|arg| arg.text == "-delete") => {
-            judge.ask(&MASS, Some(call.command.span), "`-delete` removes all files that it finds");
+            let reason = format!("`{} -delete` removes all files that it finds", call.name);
+            judge.ask(&MASS, Some(call.command.span), reason);
         }
         "rsync"
             if call
@@ -137,7 +138,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
                 .iter()
                 .any(|arg| arg.text.starts_with("--del") || arg.text == "--remove-source-files") =>
         {
-            judge.ask(&MASS, Some(call.command.span), "it removes files that the source does not have");
+            judge.ask(&MASS, Some(call.command.span), "`rsync` removes files of its source or its target");
         }
         "xargs" => {}
         name if name.starts_with("mkfs")
@@ -246,7 +247,11 @@ fn removal(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             root |= judge.facts.home.as_ref().is_some_and(|home| home.starts_with(&path));
         }
         if root {
-            judge.ask(&MASS, Some(target.span), format!("it removes everything in `{}`", target.text));
+            judge.ask(
+                &MASS,
+                Some(target.span),
+                format!("`{}` removes everything in `{}`", call.name, target.text),
+            );
         }
     }
 }

@@ -37,17 +37,13 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     let Some((verb, args)) = call.subcommand().split_first() else { return };
     let part = Some(call.command.span);
     if !verb.is_known() || verb.glob {
-        return judge.ask(
-            &UNKNOWN_ACT,
-            Some(verb.span),
-            "which act of `git` it is, is known only when it runs",
-        );
+        return judge.ask(&UNKNOWN_ACT, Some(verb.span), "the git command is known only when it runs");
     }
     if !KNOWN.contains(&format!(" {} ", verb.text)) {
         return judge.ask(
             &ALIAS,
             Some(verb.span),
-            format!("`git {}` is no command of git, so it may be an alias", verb.text),
+            format!("`git {}` is not a command of git, so it may be an alias", verb.text),
         );
     }
     let has = |names: &[&str]| args.iter().any(|arg| names.contains(&arg.text.as_str()));
@@ -56,33 +52,37 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
     let goes_on = has(&["--abort", "--continue", "--skip", "--quit", "--edit-todo", "--show-current-patch"]);
     match verb.text.as_str() {
         "push" | "send-pack" => push(judge, call, args),
-        "merge" if !goes_on => merge(judge, call, "it merges into a branch"),
+        "merge" if !goes_on => merge(judge, call, "`git merge` merges into a branch"),
         "filter-branch" | "filter-repo" | "replace" | "fast-import" | "update-ref" => {
             judge.ask(&HISTORY, part, format!("`git {}` rewrites history", verb.text));
         }
         "rebase" if !goes_on => judge.ask(&HISTORY, part, "`git rebase` rewrites history"),
-        "commit" if has(&["--amend"]) => judge.ask(&HISTORY, part, "`--amend` rewrites the last commit"),
+        "commit" if has(&["--amend"]) => {
+            judge.ask(&HISTORY, part, "`git commit --amend` rewrites the last commit")
+        }
         "reflog" if matches!(second, "expire" | "delete") => {
-            judge.ask(&HISTORY, part, "it removes what undoes mistakes")
+            judge.ask(&HISTORY, part, format!("`git reflog {second}` removes what undoes mistakes"));
         }
         "gc" | "prune" | "repack"
             if args.iter().any(|arg| arg.text.starts_with("--prune") || arg.text == "--expire=now")
                 || verb.text == "prune" =>
         {
-            judge.ask(&HISTORY, part, "it removes commits that no branch has");
+            judge.ask(&HISTORY, part, format!("`git {}` removes commits that no branch has", verb.text));
         }
         "branch"
             if has(&["-D", "-M", "-C", "-f", "--force"])
                 || (has(&["-d", "--delete"]) && has(&["-f", "--force"])) =>
         {
-            judge.ask(&HISTORY, part, "it removes or moves a branch by force");
+            judge.ask(&HISTORY, part, "`git branch` removes or moves a branch by force");
         }
         "tag" if has(&["-d", "--delete", "-f", "--force"]) => {
-            judge.ask(&HISTORY, part, "it removes or moves a tag")
+            judge.ask(&HISTORY, part, "`git tag` removes or moves a tag")
         }
-        "reset" if has(&["--hard", "--merge", "--keep"]) => judge.ask(&DISCARD, part, "it discards changes"),
+        "reset" if has(&["--hard", "--merge", "--keep"]) => {
+            judge.ask(&DISCARD, part, "`git reset` discards changes")
+        }
         "stash" if matches!(second, "drop" | "clear") => {
-            judge.ask(&DISCARD, part, "it discards stashed changes")
+            judge.ask(&DISCARD, part, format!("`git stash {second}` discards stashed changes"));
         }
         "checkout" | "restore" | "switch" => discards(judge, call, args),
         "clean"
@@ -92,18 +92,19 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             judge.ask(&MASS, part, "`git clean` removes all files that git does not know");
         }
         "worktree" if second == "remove" && has(&["-f", "--force"]) => {
-            judge.ask(&DISCARD, part, "it discards a worktree")
+            judge.ask(&DISCARD, part, "`git worktree remove` discards a worktree")
         }
         "rm" if args.iter().any(|arg| matches!(arg.text.as_str(), "." | "*" | "./" | ":/")) => {
-            judge.ask(&MASS, part, "it removes all files of the repository");
+            judge.ask(&MASS, part, "`git rm` removes all files of the repository");
         }
         "config" => config(judge, call, args),
         // With another address, a harmless `git push` sends the code to another server.
         "remote" if matches!(second, "add" | "set-url" | "rename" | "remove" | "rm") => {
-            judge.ask(&SETTINGS, part, "it changes where pushes go and fetches come from");
+            let reason = format!("`git remote {second}` changes where pushes go and fetches come from");
+            judge.ask(&SETTINGS, part, reason);
         }
         "pull" if has(&["--rebase", "-r"]) || args.iter().any(|arg| arg.text.starts_with("--rebase=")) => {
-            judge.ask(&HISTORY, part, "a rebase rewrites history");
+            judge.ask(&HISTORY, part, "`git pull --rebase` rewrites history");
         }
         _ => {}
     }
@@ -129,12 +130,17 @@ fn push(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, args: &[ShellWord]) {
             || text.starts_with(':')
     });
     if forced {
-        judge.ask(&FORCE, part, "it overwrites or removes branches on the server");
+        judge.ask(&FORCE, part, "`git push` overwrites or removes branches on the server");
     }
     let (at, _) = skip_options(args, 0, &["-o", "--push-option", "--repo", "--receive-pack", "--exec"]);
     let operands: Vec<&ShellWord> = args[at..].iter().filter(|arg| !arg.text.starts_with('-')).collect();
     if args.iter().any(|arg| matches!(arg.text.as_str(), "--all" | "--branches" | "--mirror")) {
-        judge.gate(GatedAction::Merge, &PROTECTED, part, "it pushes all branches, also protected ones");
+        judge.gate(
+            GatedAction::Merge,
+            &PROTECTED,
+            part,
+            "`git push` pushes all branches, also protected ones",
+        );
     // Without a refspec git pushes the branch that is checked out.
     } else if operands.len() < 2 {
         let tags_only = args.iter().any(|arg| arg.text == "--tags") && operands.len() == 1;
@@ -175,7 +181,7 @@ fn branch(
                 GatedAction::Merge,
                 &PROTECTED,
                 part,
-                "which branch it changes is known only when it runs",
+                "which branch `git push` changes is known only when it runs",
             );
         }
     }
@@ -209,7 +215,8 @@ fn discards(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, args: &[ShellWord]
         .iter()
         .any(|arg| matches!(arg.text.as_str(), "-f" | "--force" | "--discard-changes" | "-B" | "-C"));
     if (all && !staged) || force {
-        judge.ask(&DISCARD, Some(call.command.span), "it discards changes");
+        let reason = format!("`git {}` discards changes", call.verb().unwrap_or_default());
+        judge.ask(&DISCARD, Some(call.command.span), reason);
     }
 }
 
@@ -279,7 +286,7 @@ fn run_text(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>, text: Option<&Shel
             judge.nested(&text.text, text.span, &call.command.dirs, CommandInput::Inherited)
         }
         Some(text) => {
-            judge.ask(&UNKNOWN_ACT, Some(text.span), "the command that git runs is known only then")
+            judge.ask(&UNKNOWN_ACT, Some(text.span), "which command git runs is known only when it runs")
         }
         None => {}
     }

@@ -65,7 +65,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
         let name = name.to_ascii_lowercase();
         // `git -c alias.st='!curl … | sh' st` looks like a `git st` and runs the alias.
         if let Some(alias) = name.strip_prefix("alias.") {
-            judge.ask(&ALIAS, Some(arg.span), format!("it defines the alias `{alias}` for this command"));
+            judge.ask(&ALIAS, Some(arg.span), format!("`git -c` defines the alias `{alias}`"));
             let text = value.strip_prefix('!').map_or_else(|| format!("git {value}"), str::to_owned);
             if !text.contains(UNKNOWN) {
                 judge.nested(&text, arg.span, &call.command.dirs, CommandInput::Inherited);

@@ -124,7 +124,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
         proxies(judge, call);
     } else if HOST_FIRST.contains(&call.name) {
         if call.has(&["-l"]) && matches!(call.name, "nc" | "ncat" | "netcat") {
-            judge.ask(&LISTEN, Some(call.command.span), "it opens a port");
+            judge.ask(&LISTEN, Some(call.command.span), format!("`{}` opens a port", call.name));
         } else if let Some(word) = operands(call, values).first() {
             judge.host(&host_of(&word.text).unwrap_or_default(), Some(word.span));
         }

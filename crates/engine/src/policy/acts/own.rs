@@ -58,7 +58,9 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             if ours {
                 judge.deny(&PROCESS, part, "an agent may not end Bowline's processes");
             } else {
-                judge.ask(&PROCESS, part, "it ends processes by name, and may end others than its own");
+                let reason =
+                    format!("`{}` ends processes by name, and may end others than the agent's", call.name);
+                judge.ask(&PROCESS, part, reason);
             }
         }
         "kill" => {
@@ -66,11 +68,11 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             let harmless = call.args.iter().any(|arg| matches!(arg.text.as_str(), "-0" | "-l" | "-L"));
             let jobs = |arg: &crate::policy::shell::ShellWord| arg.text.starts_with('%');
             if !harmless && !call.operands().all(jobs) {
-                judge.ask(&PROCESS, part, "it ends a process that may not be its own");
+                judge.ask(&PROCESS, part, "`kill` ends a process that may not be the agent's");
             }
         }
         "gdb" | "lldb" if call.has(&["-p", "--pid"]) => {
-            judge.ask(&PROCESS, part, "it controls another process");
+            judge.ask(&PROCESS, part, format!("`{}` controls another process", call.name));
         }
         _ => {}
     }

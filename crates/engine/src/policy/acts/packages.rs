@@ -78,7 +78,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
             call.args.iter().skip(at).any(|arg| matches!(arg.text.as_str(), "install" | "sync"))
         })
     {
-        return judge.gate(GatedAction::DepsAdd, &ADD, part, "it installs packages");
+        return judge.gate(GatedAction::DepsAdd, &ADD, part, format!("`{}` installs packages", call.name));
     }
     let Some((name, verbs, adds)) = MANAGERS.iter().find(|it| it.0 == call.name) else { return };
     let words = call.subcommand();
@@ -90,7 +90,7 @@ pub(super) fn look(judge: &mut ActJudge<'_>, call: &ProgramCall<'_>) {
         || first.is_some_and(|first| verbs.contains(&first));
     if unknown {
         let rule = BuiltInRule::high("unknown.command", ApprovalCategory::Shell);
-        return judge.ask(&rule, part, format!("which act of `{name}` it is, is known only when it runs"));
+        return judge.ask(&rule, part, format!("the command of `{name}` is known only when it runs"));
     }
     let named = words.iter().skip(1).any(|arg| !arg.text.starts_with('-'));
     // `uv tool list` and `rustup component list` only look.

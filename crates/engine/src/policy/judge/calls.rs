@@ -175,11 +175,12 @@ impl ActJudge<'_> {
         let found = forms.map(|args| pattern::denies(&rule.pattern, name, args));
         let part = Some(call.command.span);
         if found.contains(&PatternMatch::Yes) {
-            let reason = format!("`{}` denies it", rule.pattern);
+            let reason = format!("`{}` denies this command", rule.pattern);
             let (risk, category) = (Risk::High, ApprovalCategory::Shell);
             self.policy_rule(Verdict::Deny, "shell.deny", rule, risk, category, part, reason);
         } else if found.contains(&PatternMatch::Maybe) {
-            let reason = format!("`{}` may deny it: a part of it is known only when it runs", rule.pattern);
+            let reason =
+                format!("`{}` may deny this command: a part of it is known only when it runs", rule.pattern);
             self.policy_rule(
                 Verdict::Ask,
                 MAYBE_DENIED.rule,

@@ -37,13 +37,17 @@ impl ActJudge<'_> {
     ) {
         // One unknown part is enough: `out/$x` may be `out/../../.bashrc`.
         if word.text.contains(UNKNOWN) {
-            return self.ask(&UNKNOWN_PATH, part, "it writes to a path that is known only when it runs");
+            return self.ask(
+                &UNKNOWN_PATH,
+                part,
+                "the command writes to a path that is known only when it runs",
+            );
         }
         if dirs.others && !word.text.starts_with('/') {
             self.ask(
                 &UNKNOWN_PATH,
                 part,
-                "it writes to a path in a directory that is known only when it runs",
+                "the command writes to a path in a directory that is known only when it runs",
             );
         }
         let at_root = [std::path::PathBuf::from("/")];
@@ -109,7 +113,7 @@ impl ActJudge<'_> {
         // Only a list of paths makes this matter. Otherwise each `cat "$file"` would ask.
         let limited = self.policies.iter().any(|policy| !policy.read.allow.is_empty());
         if limited && (word.text.contains(UNKNOWN) || dirs.others) {
-            self.ask(&UNLISTED_READ, part, "it reads from a path that is known only when it runs");
+            self.ask(&UNLISTED_READ, part, "the command reads from a path that is known only when it runs");
         }
     }
 
@@ -199,7 +203,7 @@ impl ActJudge<'_> {
         let policies = self.policies;
         for policy in policies.iter().filter(|policy| policy.network == NetworkMode::Restricted) {
             if host.contains(UNKNOWN) || host.is_empty() {
-                self.ask(&NETWORK, part, "it uses a host that is known only when it runs");
+                self.ask(&NETWORK, part, "the command uses a host that is known only when it runs");
             } else if !policy.hosts.iter().any(|rule| pattern::host_matches(&rule.pattern, &host)) {
                 let reason = format!("`{host}` is not in the list of hosts of {}", policy.source);
                 self.ask(&NETWORK, part, reason);
@@ -208,7 +212,7 @@ impl ActJudge<'_> {
     }
 }
 
-/// Returns whether a host is an address of this machine. `127.0.0.1.example.org` is none.
+/// Returns whether a host is an address of this machine. `127.0.0.1.example.org` is not one.
 fn is_loopback(host: &str) -> bool {
     host.parse::<core::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
 }

@@ -1,7 +1,7 @@
 //! Walks the parts of a parsed script in the order in which a shell would run them.
 //!
-//! Conditional parts may have run or not, so after each one the state has only what is the same either way. The body of a loop
-//! is walked twice: its second round begins with the variables of the first.
+//! A conditional part may not run. After it, the state keeps only what holds in both cases. The body of a loop is walked twice:
+//! its second round begins with the variables of the first.
 
 mod compound;
 mod simple;

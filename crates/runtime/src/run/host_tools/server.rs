@@ -221,7 +221,7 @@ async fn answer(shared: &ServedTools, request: Request<Incoming>) -> HostRespons
 /// Returns why a request is not answered. Its body is not read then.
 fn turned_down(shared: &ServedTools, head: &Parts) -> Option<HostResponse> {
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
-    // A request to a proxy has the whole address in its first line; this server is none.
+    // A request to a proxy has the whole address in its first line; this server is not a proxy.
     if head.uri.authority().is_some() || !host.is_some_and(|host| shared.hosts.iter().any(|it| it == host)) {
         return Some(refusal(StatusCode::FORBIDDEN, "the request is for another host"));
     }

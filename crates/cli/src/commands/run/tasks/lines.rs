@@ -117,7 +117,7 @@ fn parse(file: String, bytes: &[u8]) -> Result<TaskList, CommandError> {
         }
         let (task, at) = task(line, bytes).map_err(wrong)?;
         if let Some(other) = lines_of.insert(task.id.clone(), line) {
-            let problem = format!("the id `{}` is that of the task in line {other}, too", task.id);
+            let problem = format!("the id `{}` is already used in line {other}", task.id);
             let hint = Some(
                 "give each task an `id` of its own; without one, it is the number of its line".to_owned(),
             );

@@ -203,7 +203,7 @@ fn task(
                 word(most)
             );
             return Err(list.error(line, mode, problem).hint(format!(
-                "`--permission {}` allows it, for all tasks that do not name less",
+                "raise it for the whole file with `--permission {}`; a line may lower it",
                 word(asked)
             )));
         }
@@ -214,7 +214,9 @@ fn task(
             && !matches!(timeout.value, TimeLimit::Of(span) if span <= most)
         {
             let problem = format!("`timeout` is longer than `--timeout` {}", millis(most));
-            return Err(list.error(line, timeout, problem).hint("make one of the two longer or shorter"));
+            return Err(list
+                .error(line, timeout, problem)
+                .hint("raise `--timeout`, or lower `timeout` in the line"));
         }
         task = task.timeout_ms(match timeout.value {
             TimeLimit::None => None,

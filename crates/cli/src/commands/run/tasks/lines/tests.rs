@@ -74,11 +74,11 @@ fn a_mistake_has_its_line_and_column() {
         ("{\"prompt\": \"a\", \"id\": \"a\\nerror: forged\"}", "t.jsonl:1:23: `id` must have 1 to 64 bytes"),
         (
             "{\"prompt\": \"a\", \"id\": \"x\"}\n{\"prompt\": \"a\", \"id\": \"x\"}",
-            "t.jsonl:2:23: the id `x` is that of the task in line 1",
+            "t.jsonl:2:23: the id `x` is already used in line 1",
         ),
         (
             "{\"prompt\": \"a\", \"id\": \"2\"}\n{\"prompt\": \"a\"}",
-            "t.jsonl:2:1: the id `2` is that of the task in line 1",
+            "t.jsonl:2:1: the id `2` is already used in line 1",
         ),
         ("\n \n", "t.jsonl has no tasks"),
     ] {
