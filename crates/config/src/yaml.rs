@@ -2,6 +2,10 @@
 //!
 //! Anchors, aliases, tags and several documents have no use in a file of settings, and are refused: what a person reads
 //! is what counts. `${NAME}` in a value is a variable of the environment; `$${` is a plain `${`.
+//!
+//! Routers and policies are read here; manifests, in TOML, by serde. Rejected: serde for these, too. Its data model has no places
+//! once a file is read, and a rule of a policy prints its line and column with every judgement. The tree also limits depth and
+//! entries before a value is built, and replaces variables only where a value may have them.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -212,7 +212,7 @@ impl Default for RunLimits {
     }
 }
 
-/// The signals that a run sends.
+/// The signals that a run sends. Not those of `process`, which may not depend on our vocabulary and can send more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
     /// SIGINT.
@@ -232,7 +232,7 @@ pub struct SweepResult {
     pub survivors: Vec<Survivor>,
 }
 
-/// A process of the agent that outlived its program.
+/// A process of the agent that outlived its program. `process` has a type of its own: it may not depend on our vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
     /// Its process id.

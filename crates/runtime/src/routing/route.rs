@@ -4,6 +4,10 @@
 //! facts, waits, and starts one run after the other. A retry of the same provider continues the session: its directory and its
 //! numbers. A fallback is a session of its own, and its parent is the session before it. The events of each attempt begin with
 //! the reason for the choice. A subscriber gets one stream over all attempts, and one record at the end that lists them.
+//!
+//! Its types are not those of the engine. A `Candidate` of the engine is facts that a test can write down and compare; a
+//! `GatheredCandidate` adds the manifest, the entry of the file and the profile that start it, and a `PreparedAttempt` holds locks and
+//! files. Rejected: one type for both. The engine would know manifests and files, and its random tests would have to make them.
 
 mod attempts;
 mod candidates;

@@ -17,6 +17,11 @@
 //!
 //! A script is JSON, so it lies beside the test and can be read:
 //!
+//! The practice agent (`crates/practice`) has scripts, too, and the test double does not read them. It plays in the host's process,
+//! on tokio's clock, which a test can pause; the practice agent is a process that blocks and sleeps. The JSON here is public API
+//! and changes as rarely as it; practice scripts follow what the contract suite needs. And the library would depend on an agent,
+//! while other crates treat the practice agent like any other.
+//!
 //! | field | meaning |
 //! |---|---|
 //! | `steps` | what the agent does, in order; after the last step it exits with code 0 |
