@@ -44,7 +44,7 @@ use crate::run::policy::PolicyDesk;
 use crate::run::record::Record;
 use crate::run::subscribe::EventSender;
 use crate::sessions::aside;
-use crate::sessions::budget::{Account, Share};
+use crate::sessions::budget::{Share, SpendTracker};
 use crate::sessions::control::{Control, OrderInbox};
 use crate::sessions::journal::{JournalError, Writer};
 use crate::sessions::session_monitor::MonitorGuard;
@@ -86,7 +86,7 @@ pub(crate) struct Drive {
     /// Files that the agent reads. They are deleted as soon as the agent is gone, even if a subscriber still reads events.
     pub(crate) side_files: Cleanup,
     /// The spending to write to the ledger at the end.
-    pub(crate) account: Option<Account>,
+    pub(crate) spend: Option<SpendTracker>,
     /// Its part of a budget that it shares with other tasks.
     pub(crate) share: Option<Share>,
     /// The earlier program of a resumed session, until the current one has reported its version.
@@ -403,9 +403,7 @@ impl ActiveRun {
             None => self.drive.engine.handle(input, now, &mut step),
         }
         // Into the same step, so that both inputs cost one write to the journal.
-        if let Some(used) =
-            self.drive.account.as_mut().and_then(|account| account.look(&self.drive.engine, up))
-        {
+        if let Some(used) = self.drive.spend.as_mut().and_then(|spend| spend.look(&self.drive.engine, up)) {
             self.drive.engine.handle(RunInput::Before(used), Now { wall: clock::wall(), up }, &mut step);
         }
         if let Some(share) = &self.drive.share {

@@ -148,14 +148,14 @@ pub(crate) async fn prepare(
     let share = context.share.take().or_else(|| task.share.take());
     let spending = spending::plan(&task, &context, &spec.driver);
     // Before the journal: a task that is over its budget leaves no session behind.
-    let (mut account, budget, unread) = budget::Account::open(spending, share.as_ref(), &spec.session)?;
+    let (mut spend, budget, unread) = budget::SpendTracker::open(spending, share.as_ref(), &spec.session)?;
     let mut cleanup = Cleanup::default();
     // Declared before the journal, so that it is dropped after it.
     let mut unstarted = Unstarted::default();
     let opened = journal::open(&task, &context, &spec, &mut cleanup).await?;
     let (journal, end) = opened.map_or((None, None), |opened| (Some(opened.writer), opened.end));
     if let (Some(journal), Some(end)) = (&journal, &end) {
-        account.continues(&spec.session, end.next_seq);
+        spend.continues(&spec.session, end.next_seq);
         unstarted.hold = Some(journal.hold());
     }
     check_history(&task, &spec, end.as_ref())?;
@@ -214,7 +214,7 @@ pub(crate) async fn prepare(
         tree,
         cleanup,
         side_files: cleanup_files,
-        account: Some(account),
+        spend: Some(spend),
         share,
         succession,
         replanner,

@@ -39,7 +39,7 @@ fn today(now: Timestamp) -> String {
 
 /// The spending of a run: published while it runs, and written to the ledger at its end.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct SpendTracker {
     /// Where it is written, and what is known of it from the beginning.
     book: Option<(Ledger, Line)>,
     running: Option<Running>,
@@ -70,7 +70,7 @@ pub(crate) struct SpendingPlan {
     pub(crate) prompt_chars: u64,
 }
 
-impl Account {
+impl SpendTracker {
     /// Computes the budget of a run, and warns about lines that cannot be read. A budget that is used up is an error, and nothing
     /// is started.
     pub(crate) fn open(
@@ -120,8 +120,8 @@ impl Account {
         let notice =
             |text| Notice { level: Level::Warn, text, code: Some("ledger_line_unreadable".to_owned()) };
         let running = book.clone().map(|(ledger, line)| Running::new(ledger, line, tallies));
-        let account = Self { book, running, budget: budget.clone(), prompt_chars: plan.prompt_chars };
-        Ok((account, budget, bad.into_iter().map(notice).collect()))
+        let tracker = Self { book, running, budget: budget.clone(), prompt_chars: plan.prompt_chars };
+        Ok((tracker, budget, bad.into_iter().map(notice).collect()))
     }
 
     /// Names the line after the stint: the session has a line for each of its earlier stints.
@@ -212,14 +212,14 @@ pub(crate) fn settle(
             basis: String::new(),
             tokens: 0,
         };
-        let account = Account {
+        let tracker = SpendTracker {
             book: Some((ledger.clone(), line)),
             running: None,
             budget: Budget { prices: prices.to_vec(), ..Budget::default() },
             prompt_chars: 0,
         };
         // A failed write is in the log. The run that finds it also reports it by a line of its own.
-        account.close(digest);
+        tracker.close(digest);
     }
     // Last: until the line is on file, the published usage has to count.
     running::forget(&ledger, id);

@@ -21,9 +21,9 @@ impl ActiveRun {
         let (took, first_seq) = (self.began.elapsed(), self.drive.first_seq);
         let mut dir = None;
         let mut trouble = self.pending.trouble.take();
-        // Close the account before the journal: if the process is killed in between, the repair still counts the spending.
-        let account = self.drive.account.take();
-        let sum = account.and_then(|account| account.close(&self.digest));
+        // Close the tracker before the journal: if the process is killed in between, the repair still counts the spending.
+        let spend = self.drive.spend.take();
+        let sum = spend.and_then(|spend| spend.close(&self.digest));
         if let Some(journal) = self.drive.journal.take() {
             dir = Some(journal.dir().to_owned());
             let completed = ended.outcome == Outcome::Completed;
@@ -101,8 +101,8 @@ impl Drop for ActiveRun {
                 tracing::warn!(session = %self.drive.session, error, "the end of a dropped run is not on file");
             }
         }
-        if let Some(account) = self.drive.account.take() {
-            account.close(&self.digest);
+        if let Some(spend) = self.drive.spend.take() {
+            spend.close(&self.digest);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::run::agent::{Agent, AgentEvent};
 use crate::run::error::Error;
 use crate::run::git::Snapshot;
 use crate::run::launch::{NextLife, SecondPlan};
-use crate::sessions::budget::Account;
+use crate::sessions::budget::SpendTracker;
 use crate::sessions::control::RunOrder;
 use crate::sessions::journal::JournalError;
 
@@ -59,7 +59,7 @@ impl ActiveRun {
     /// Returns when the timer has to fire, as the time since the beginning of the run.
     pub(super) fn next_deadline(&self) -> Millis {
         let deadlines = self.drive.engine.deadline().into_iter().chain(self.pending.index_due);
-        let deadlines = deadlines.chain(self.drive.account.as_ref().and_then(Account::deadline));
+        let deadlines = deadlines.chain(self.drive.spend.as_ref().and_then(SpendTracker::deadline));
         deadlines.chain(self.sync_deadline()).min().unwrap_or(Millis(u64::from(u32::MAX)))
     }
 
