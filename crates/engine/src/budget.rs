@@ -7,7 +7,7 @@
 use bowline_protocol::kinds::{TurnEnded, UsageReported};
 use bowline_protocol::{Millis, Usage, UsageSource};
 use bowline_providers::prices::{self, Row};
-use bowline_providers::usage::Spent;
+use bowline_providers::usage::TurnSpending;
 
 /// Amounts of a limit or of usage. `None` in a limit means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -253,7 +253,7 @@ impl BudgetGuard {
     }
 
     /// Returns the usage of the run, including the open turn's.
-    pub fn sum(&self, open: Option<Spent>, model: Option<&str>) -> SpendSum {
+    pub fn sum(&self, open: Option<TurnSpending>, model: Option<&str>) -> SpendSum {
         let open_estimated = open.is_some_and(|open| open.source == UsageSource::Estimated)
             || (self.estimated && !self.reported);
         let usage = open.map_or(self.ended, |open| self.ended.plus(&open.usage));
@@ -268,7 +268,7 @@ impl BudgetGuard {
     }
 
     /// Checks whether a limit is reached, including the open turn's usage.
-    pub fn check(&mut self, open: Option<Spent>, model: Option<&str>) -> Option<BudgetFinding> {
+    pub fn check(&mut self, open: Option<TurnSpending>, model: Option<&str>) -> Option<BudgetFinding> {
         let counts = |limit: &BudgetLimit| limit.amounts.cost.is_some() || limit.amounts.tokens.is_some();
         // The stop has begun. Usage that arrives meanwhile must not begin a second one.
         if self.limit_reported || !self.budget.limits.iter().any(counts) {

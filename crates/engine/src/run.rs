@@ -49,7 +49,7 @@ use bowline_protocol::{Exit, Failure, Kind, Millis, OrderRefused};
 use bowline_providers::decode::Decoder;
 use bowline_providers::dialect::{HostToken, UnnumberedEvent};
 use bowline_providers::moment::Moment;
-use bowline_providers::usage::Spent;
+use bowline_providers::usage::TurnSpending;
 
 use crate::budget::{BudgetGuard, SpendSum};
 use crate::fallback::StreamRule;
@@ -108,7 +108,7 @@ pub struct Run {
     by_help: bool,
     guard: BudgetGuard,
     /// The usage of the open turn at the moment when the budget ended it.
-    counted: Option<Spent>,
+    counted: Option<TurnSpending>,
     approvals: Approvals,
     life: LifeState,
     ids: RequestIds,

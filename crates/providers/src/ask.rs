@@ -1,7 +1,7 @@
 //! Queries to a program about its user's account: the login, the models, and the used part of the limits.
 //!
 //! A manifest has the arguments of a query and the name of the [`Reader`] of its answer (section `[ask]`).
-//! The reader writes the requests and interprets the answers. It is in the provider's folder. A [`Talk`] is one
+//! The reader writes the requests and interprets the answers. It is in the provider's folder. A [`AccountQuery`] is one
 //! conversation as a pure value: lines in, bytes out. The runtime starts the program, waits and caches answers.
 //!
 //! There are three ways: some programs print an answer and exit, some use JSON-RPC, and some take control requests among the
@@ -40,7 +40,7 @@ impl Subject {
 
 /// The result of a query.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum AccountReport {
     /// About the login.
     Login(Login),
     /// About its models.
@@ -102,7 +102,7 @@ impl NotTold {
 
 /// How a program is talked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum QueryProtocol {
     /// It prints an answer and ends.
     Printed,
     /// It uses JSON-RPC, one message on a line.
@@ -113,23 +113,23 @@ pub enum Manner {
 
 /// One message to send.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Say {
+pub enum QueryMessage {
     /// A call, which is answered.
     Call(&'static str, Value),
     /// A notification, which is not.
     Notify(&'static str),
 }
 
-/// The state of a conversation.
+/// The output of a program and its replies to a query.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct QueryReplies {
     /// The output of the program; only for programs that print an answer and exit.
     pub answer: Answer,
     /// The answers to the calls, in the order of the calls.
     pub replies: Vec<Reply>,
 }
 
-impl Heard {
+impl QueryReplies {
     /// Reads standard output as one JSON document; `what` names it in the error.
     pub(crate) fn printed_json<T: serde::de::DeserializeOwned>(&self, what: &str) -> Result<T, NotTold> {
         serde_json::from_str(self.answer.stdout.trim()).map_err(|_| NotTold::strange(what))
@@ -146,7 +146,7 @@ pub struct Reply {
     pub result: Result<Value, String>,
 }
 
-impl Heard {
+impl QueryReplies {
     /// Returns what a call of a method gave; of several, the last.
     pub fn reply(&self, method: &str) -> Result<&Value, NotTold> {
         let reply = self.replies.iter().rev().find(|reply| reply.method == method);
@@ -166,13 +166,13 @@ pub struct Reader {
     /// The subject.
     pub subject: Subject,
     /// How the program is talked to.
-    pub manner: Manner,
+    pub manner: QueryProtocol,
     /// The first requests; the argument is the working directory.
-    pub(crate) open: fn(&str) -> Vec<Say>,
+    pub(crate) open: fn(&str) -> Vec<QueryMessage>,
     /// The next requests, after all responses so far.
-    pub(crate) more: fn(&[Reply]) -> Option<Say>,
+    pub(crate) more: fn(&[Reply]) -> Option<QueryMessage>,
     /// Interprets the responses.
-    pub(crate) read: fn(&Heard) -> Result<Told, NotTold>,
+    pub(crate) read: fn(&QueryReplies) -> Result<AccountReport, NotTold>,
 }
 
 impl Reader {
@@ -180,19 +180,19 @@ impl Reader {
     pub(crate) const fn printed(
         name: &'static str,
         subject: Subject,
-        read: fn(&Heard) -> Result<Told, NotTold>,
+        read: fn(&QueryReplies) -> Result<AccountReport, NotTold>,
     ) -> Self {
-        Self { name, subject, manner: Manner::Printed, open: silent, more: enough, read }
+        Self { name, subject, manner: QueryProtocol::Printed, open: silent, more: enough, read }
     }
 }
 
 /// Sends nothing at the beginning.
-fn silent(_: &str) -> Vec<Say> {
+fn silent(_: &str) -> Vec<QueryMessage> {
     Vec::new()
 }
 
 /// Has no further question.
-pub(crate) fn enough(_: &[Reply]) -> Option<Say> {
+pub(crate) fn enough(_: &[Reply]) -> Option<QueryMessage> {
     None
 }
 
@@ -206,22 +206,22 @@ pub fn readers() -> impl Iterator<Item = &'static str> {
     catalogue::account_readers().map(|reader| reader.name)
 }
 
-/// One conversation.
+/// A query to a program about its account.
 #[derive(Debug)]
-pub struct Talk {
+pub struct AccountQuery {
     reader: &'static Reader,
     peer: Peer,
     replies: Vec<Reply>,
     begun: bool,
 }
 
-impl Talk {
-    /// Begins a conversation, and returns it with what is to be written first. A program that prints its answer is told
+impl AccountQuery {
+    /// Begins a query, and returns it with what is to be written first. A program that prints its answer is told
     /// nothing.
     pub fn new(reader: &'static Reader, cwd: &str) -> (Self, Vec<u8>) {
         let version = match reader.manner {
-            Manner::Rpc(version) => version,
-            Manner::Printed | Manner::Control => rpc::RpcVersionField::LeftOut,
+            QueryProtocol::Rpc(version) => version,
+            QueryProtocol::Printed | QueryProtocol::Control => rpc::RpcVersionField::LeftOut,
         };
         let mut talk = Self { reader, peer: Peer::new(version), replies: Vec::new(), begun: false };
         let first = (reader.open)(cwd).into_iter().flat_map(|say| talk.say(say)).collect();
@@ -236,9 +236,9 @@ impl Talk {
     /// Reads a line, and returns the bytes to write.
     pub fn line(&mut self, line: &str) -> Vec<u8> {
         match self.reader.manner {
-            Manner::Printed => Vec::new(),
-            Manner::Rpc(_) => self.message(line),
-            Manner::Control => match controlled(line) {
+            QueryProtocol::Printed => Vec::new(),
+            QueryProtocol::Rpc(_) => self.message(line),
+            QueryProtocol::Control => match controlled(line) {
                 Some(Controlled::Reply(reply)) => self.message(&reply.to_string()),
                 Some(Controlled::Call(id)) => control_refusal(&id),
                 None => Vec::new(),
@@ -247,8 +247,8 @@ impl Talk {
     }
 
     /// Ends the conversation, and returns its result.
-    pub fn end(self, answer: Answer) -> Result<Told, NotTold> {
-        (self.reader.read)(&Heard { answer, replies: self.replies })
+    pub fn end(self, answer: Answer) -> Result<AccountReport, NotTold> {
+        (self.reader.read)(&QueryReplies { answer, replies: self.replies })
     }
 
     fn message(&mut self, line: &str) -> Vec<u8> {
@@ -267,15 +267,15 @@ impl Talk {
         }
     }
 
-    fn say(&mut self, say: Say) -> Vec<u8> {
+    fn say(&mut self, say: QueryMessage) -> Vec<u8> {
         match (say, self.reader.manner) {
-            (Say::Notify(method), _) => self.peer.notify(method),
-            (Say::Call(method, params), Manner::Control) => {
+            (QueryMessage::Notify(method), _) => self.peer.notify(method),
+            (QueryMessage::Call(method, params), QueryProtocol::Control) => {
                 self.begun = true;
                 let (id, _) = self.peer.call(method, &Value::Null);
                 control_request(id, method, params)
             }
-            (Say::Call(method, params), Manner::Rpc(_) | Manner::Printed) => {
+            (QueryMessage::Call(method, params), QueryProtocol::Rpc(_) | QueryProtocol::Printed) => {
                 self.begun = true;
                 self.peer.call(method, &params).1
             }

@@ -54,7 +54,7 @@ impl Model {
 
 /// Why a model cannot be used as it was asked for, found before anything is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Objection {
+pub enum ModelObjection {
     /// It answers no more; the model to use instead, where that is known.
     Retired(Option<String>),
     /// It knows only these efforts.
@@ -62,13 +62,13 @@ pub enum Objection {
 }
 
 /// Looks for a reason not to use a model. One that is not on the list may be new: there is no reason against it.
-pub fn objection(list: &[Model], id: &str, effort: Option<&str>, now: Timestamp) -> Option<Objection> {
+pub fn objection(list: &[Model], id: &str, effort: Option<&str>, now: Timestamp) -> Option<ModelObjection> {
     let model = list.iter().find(|model| model.id == id)?;
     if model.is_retired(now) {
-        return Some(Objection::Retired(model.replaced_by.clone()));
+        return Some(ModelObjection::Retired(model.replaced_by.clone()));
     }
     let unknown = |effort: &&str| !model.efforts.is_empty() && !model.efforts.iter().any(|it| it == effort);
-    effort.filter(unknown).map(|_| Objection::Effort(model.efforts.clone()))
+    effort.filter(unknown).map(|_| ModelObjection::Effort(model.efforts.clone()))
 }
 
 #[cfg(test)]
@@ -89,9 +89,9 @@ mod tests {
         assert_eq!(check("thinks", Some("high")), None);
         assert_eq!(check("thinks", None), None);
         let known = vec!["low".to_owned(), "high".to_owned()];
-        assert_eq!(check("thinks", Some("ultra")), Some(Objection::Effort(known)));
-        assert_eq!(check("gone", None), Some(Objection::Retired(Some("thinks".into()))));
-        assert_eq!(check("going", Some("low")), Some(Objection::Retired(None)));
+        assert_eq!(check("thinks", Some("ultra")), Some(ModelObjection::Effort(known)));
+        assert_eq!(check("gone", None), Some(ModelObjection::Retired(Some("thinks".into()))));
+        assert_eq!(check("going", Some("low")), Some(ModelObjection::Retired(None)));
         assert_eq!(check("staying", Some("whatever")), None);
         assert_eq!(check("new", Some("ultra")), None);
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{Finding, check};
 pub use help::Help;
-pub use narrow::{Narrowed, narrow};
+pub use narrow::{NarrowedCapabilities, narrow};
 pub use version::Version;
 
 /// The output of a program's version and help commands.

@@ -14,8 +14,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialects::loose_json::{self, Field, LooseText, Pick};
-pub use count::Count;
 pub(crate) use count::MOST_CALLS;
+pub use count::UsageCount;
 
 /// Paths of the prompt's tokens, the first that holds a count wins.
 const INPUT: &[&str] =
@@ -99,7 +99,7 @@ pub fn estimate(prompt_chars: u64, answer_chars: u64) -> Usage {
 
 /// The usage of a turn so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spent {
+pub struct TurnSpending {
     /// The tokens.
     pub usage: Usage,
     /// Where the tokens come from.
@@ -108,7 +108,7 @@ pub struct Spent {
     pub cost_usd: Option<f64>,
 }
 
-impl Spent {
+impl TurnSpending {
     /// Returns the report of it at the end of the turn.
     pub fn of_turn(self) -> UsageReported {
         let Self { usage, source, cost_usd } = self;

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use bowline_protocol::{Category, PermissionMode, Remedy};
 use bowline_providers::manifest::Manifest;
-use bowline_providers::probe::narrow::Lost;
-use bowline_providers::probe::{Narrowed, check, narrow};
+use bowline_providers::probe::narrow::LostCapability;
+use bowline_providers::probe::{NarrowedCapabilities, check, narrow};
 use bowline_providers::{compat, probe};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -146,8 +146,8 @@ pub struct Shortfall {
     pub reason: String,
 }
 
-impl From<Lost> for Shortfall {
-    fn from(lost: Lost) -> Self {
+impl From<LostCapability> for Shortfall {
+    fn from(lost: LostCapability) -> Self {
         Self { capability: lost.capability, reason: lost.reason }
     }
 }
@@ -422,7 +422,7 @@ fn cases(count: usize) -> String {
 }
 
 /// Returns the better formats that the program has, by the permission modes for which they are taken.
-fn better(manifest: &Manifest, narrowed: &Narrowed) -> BTreeMap<PermissionMode, String> {
+fn better(manifest: &Manifest, narrowed: &NarrowedCapabilities) -> BTreeMap<PermissionMode, String> {
     let modes = narrowed.capabilities.permission_modes.iter();
     let formats = modes.filter_map(|mode| Some((*mode, manifest.better_format(*mode)?.0)));
     let had = formats.filter(|(_, format)| !narrowed.lacking.contains_key(*format));

@@ -53,24 +53,48 @@ const WELL_KNOWN: &[&str] = &[
     "Usage",
 ];
 
-/// The crates whose public types have one-word names from [`WELL_KNOWN`] only. Add a crate here when it follows.
-const TWO_WORDS: &[&str] = &["certify", "cli", "practice", "simulator"];
+/// Public names of one word from before the rule: a line for each crate, its name first. Names leave this list, and none joins it.
+const FROZEN: &str = include_str!("one_word_names.txt");
 
-/// Finds public types with a name of one word. Tests do not count.
+/// Where [`FROZEN`] is.
+const FROZEN_FILE: &str = "xtask/tests/tidy/one_word_names.txt";
+
+/// Finds public types with a name of one word, and names of the list that no type has any more. Tests do not count.
 pub(crate) fn vague(files: &[File]) -> Vec<Violation> {
+    vague_beside(files, FROZEN)
+}
+
+fn vague_beside(files: &[File], frozen: &str) -> Vec<Violation> {
     let mut found = Vec::new();
+    // The frozen names that no type has yet, by crate and name: their line in the list.
+    let mut unused: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (line, number) in frozen.lines().zip(1..) {
+        let (package, names) = line.split_once(' ').unwrap_or((line, ""));
+        unused.extend(names.split_whitespace().map(|name| ((package, name), number)));
+    }
+    let listed: Vec<(&str, &str)> = unused.keys().copied().collect();
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
         let package = file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
-        if !package.is_some_and(|(package, _)| TWO_WORDS.contains(&package)) {
-            continue;
-        }
+        let Some((package, _)) = package else { continue };
         for (number, line) in file.lines().filter(|(_, line)| line.trim_start().starts_with("pub ")) {
             let Some(name) = type_name(line).or_else(|| alias(line)) else { continue };
-            if has_one_word(name) && !WELL_KNOWN.contains(&name) {
+            if !has_one_word(name) || WELL_KNOWN.contains(&name) {
+                continue;
+            }
+            unused.remove(&(package, name));
+            if !listed.contains(&(package, name)) {
                 found.push(file.violation(number, format!("`{name}` is ambiguous: give it a second word")));
             }
         }
     }
+    let list = File::new(FROZEN_FILE, "");
+    let gone = |((package, name), number)| {
+        list.violation(
+            number,
+            format!("crates/{package} has no public `{name}` any more: remove it from the list"),
+        )
+    };
+    found.extend(unused.into_iter().map(gone));
     found
 }
 
@@ -83,12 +107,28 @@ fn alias(line: &str) -> Option<&str> {
 
 #[test]
 fn a_public_name_of_one_word_is_caught() {
-    let check = |path: &str, text: &str| vague(&[File::new(path, text)]).len();
+    let check = |path: &str, text: &str| vague_beside(&[File::new(path, text)], "").len();
     let path = "crates/simulator/src/a.rs";
     assert_eq!(check(path, "pub struct Options;\n    pub enum Line {}\npub type Text = u8;\n"), 3);
     assert_eq!(check(path, "pub struct SimulatorOptions;\npub(crate) struct Line;\nstruct Tail;\n"), 0);
     assert_eq!(check(path, "pub enum Api {}\n"), 0, "a well-known name");
-    assert_eq!(check("crates/runtime/src/a.rs", "pub struct Line;\n"), 0, "not checked yet");
+    assert_eq!(check("crates/simulator/src/a/tests.rs", "pub struct Line;\n"), 0, "a test");
+}
+
+#[test]
+fn the_list_of_one_word_names_only_shrinks() {
+    let check = |text: &str, frozen: &str| {
+        let files = [File::new("crates/runtime/src/a.rs", text)];
+        vague_beside(&files, frozen).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let names = FROZEN.lines().map(|line| line.split_whitespace().count() - 1).sum::<usize>();
+    assert!(names <= 212, "{names} names: none joins the list");
+    assert!(check("pub struct Line;\n", "engine\nruntime Line\n").is_empty());
+    assert_eq!(check("pub struct Line;\n", "engine Line\n").len(), 2, "the list of another crate");
+    assert_eq!(
+        check("pub struct LineCutter;\n", "process\nruntime Line\n"),
+        [format!("{FROZEN_FILE}:2: crates/runtime has no public `Line` any more: remove it from the list")]
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ fn guard(amounts: Amounts, before: Amounts) -> BudgetGuard {
     BudgetGuard::new(Budget { limits, ..Budget::default() })
 }
 
-fn spent(output: u64, source: UsageSource, cost_usd: Option<f64>) -> Option<Spent> {
-    Some(Spent { usage: Usage { output, ..Usage::default() }, source, cost_usd })
+fn spent(output: u64, source: UsageSource, cost_usd: Option<f64>) -> Option<TurnSpending> {
+    Some(TurnSpending { usage: Usage { output, ..Usage::default() }, source, cost_usd })
 }
 
 fn over(text: &str) -> Option<BudgetFinding> {
@@ -288,7 +288,7 @@ fn reports_come_before_estimates_in_each_turn() {
 
 #[test]
 fn an_unknown_price_is_reported_only_under_a_cost_limit_with_reported_tokens() {
-    let blind = |amounts: Amounts, spent: Option<Spent>| {
+    let blind = |amounts: Amounts, spent: Option<TurnSpending>| {
         matches!(guard(amounts, NONE).check(spent, Some("mystery")), Some(BudgetFinding::Unchecked(_)))
     };
     let tokens = Amounts { tokens: Some(1_000_000), ..NONE };
@@ -323,7 +323,7 @@ fn extents_have_names() {
 
 #[test]
 fn a_day_names_other_runs_only_for_what_they_used() {
-    fn check(amounts: Amounts, before: Amounts, spent: Option<Spent>, so_far: &str) {
+    fn check(amounts: Amounts, before: Amounts, spent: Option<TurnSpending>, so_far: &str) {
         let limits = vec![BudgetLimit { extent: BudgetScope::Day, amounts, before }];
         let found = BudgetGuard::new(Budget { limits, ..Budget::default() }).check(spent, None);
         let Some(BudgetFinding::Over(text)) = found else { panic!("{so_far}: not reached") };

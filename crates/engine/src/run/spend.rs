@@ -3,7 +3,7 @@
 use bowline_protocol::kinds::{Level, Notice, Outcome, TurnEnded};
 use bowline_protocol::{Category, Code, Failure, Kind, Source};
 use bowline_providers::dialect::UnnumberedEvent;
-use bowline_providers::usage::Spent;
+use bowline_providers::usage::TurnSpending;
 
 use super::Run;
 use super::ladder::StopCause;
@@ -13,7 +13,7 @@ use crate::budget::{BudgetFinding, BudgetScope};
 impl Run {
     /// Sets the usage of a turn that its budget ended to the amount counted then. A stopped program may report zero.
     pub(super) fn keep_counted_usage(&mut self, drafts: &mut Vec<UnnumberedEvent>) {
-        let Some(spent @ Spent { usage, cost_usd, .. }) = self.counted else { return };
+        let Some(spent @ TurnSpending { usage, cost_usd, .. }) = self.counted else { return };
         let ended = drafts.iter_mut().enumerate().find_map(|(place, draft)| {
             let UnnumberedEvent { turn, raw, kind: Kind::TurnEnded(ended), .. } = draft else { return None };
             Some((place, *turn, *raw, ended))

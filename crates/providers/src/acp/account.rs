@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::introduction;
-use crate::ask::{Heard, Manner, NotTold, Reader, Say, Subject, Told, enough};
+use crate::ask::{QueryReplies, QueryProtocol, NotTold, Reader, QueryMessage, Subject, AccountReport, enough};
 use crate::conversation::Conversation;
 use crate::models::Model;
 use crate::rpc::RpcVersionField;
@@ -14,11 +14,11 @@ const NEW: &str = "session/new";
 pub(super) const READERS: &[Reader] = &[Reader {
     name: "acp-models",
     subject: Subject::Models,
-    manner: Manner::Rpc(RpcVersionField::Written),
+    manner: QueryProtocol::Rpc(RpcVersionField::Written),
     open: |cwd| {
         vec![
-            Say::Call("initialize", introduction(&Conversation::default())),
-            Say::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] })),
+            QueryMessage::Call("initialize", introduction(&Conversation::default())),
+            QueryMessage::Call(NEW, json!({ "cwd": cwd, "mcpServers": [] })),
         ]
     },
     more: enough,
@@ -40,7 +40,7 @@ struct ListedChoice {
     description: Option<String>,
 }
 
-fn models(heard: &Heard) -> Result<Told, NotTold> {
+fn models(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let session = heard.reply(NEW)?;
     let array = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     let listed = array(session.pointer("/models/availableModels"));
@@ -76,5 +76,5 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
         about,
         ..Model::default()
     });
-    Ok(Told::Models(models.collect()))
+    Ok(AccountReport::Models(models.collect()))
 }

@@ -8,15 +8,15 @@ fn reader(name: &str) -> &'static Reader {
     super::reader(name).expect("a reader")
 }
 
-fn printed(name: &str, stdout: &str, code: i32) -> Result<Told, NotTold> {
-    let (talk, first) = Talk::new(reader(name), "/w");
+fn printed(name: &str, stdout: &str, code: i32) -> Result<AccountReport, NotTold> {
+    let (talk, first) = AccountQuery::new(reader(name), "/w");
     assert!(first.is_empty() && !talk.is_over());
     talk.end(Answer { stdout: stdout.into(), stderr: String::new(), code: Some(code) })
 }
 
 /// Plays a program that answers calls by method. What it answers with is the whole of it.
-fn played(name: &str, answer: impl Fn(&str, &Value) -> Value) -> Result<Told, NotTold> {
-    let (mut talk, first) = Talk::new(reader(name), "/w");
+fn played(name: &str, answer: impl Fn(&str, &Value) -> Value) -> Result<AccountReport, NotTold> {
+    let (mut talk, first) = AccountQuery::new(reader(name), "/w");
     let mut lines: Vec<String> = lines(&first);
     for _ in 0..100 {
         let Some(line) = lines.pop() else { break };
@@ -47,14 +47,14 @@ fn pages_are_read_to_the_last() {
         }
         (_, Some(other)) => panic!("{other}"),
     });
-    let Ok(Told::Models(models)) = told else { panic!("{told:?}") };
+    let Ok(AccountReport::Models(models)) = told else { panic!("{told:?}") };
     assert_eq!(models.iter().map(|model| model.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
 fn a_list_that_never_ends_is_left() {
     let endless = json!({ "result": { "data": [{ "id": "a" }], "nextCursor": "more" } });
-    let Ok(Told::Models(models)) = played("codex-models", |_, _| endless.clone()) else { panic!() };
+    let Ok(AccountReport::Models(models)) = played("codex-models", |_, _| endless.clone()) else { panic!() };
     assert!(models.len() < 50, "{}", models.len());
 }
 
@@ -69,7 +69,7 @@ fn a_refusal_is_told_in_the_programs_words() {
 
 #[test]
 fn a_call_of_theirs_is_refused_and_disturbs_nothing() {
-    let (mut talk, _) = Talk::new(reader("acp-models"), "/w");
+    let (mut talk, _) = AccountQuery::new(reader("acp-models"), "/w");
     let refused =
         talk.line(r#"{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"path":"/x"}}"#);
     let refused: Value = serde_json::from_slice(&refused).unwrap();
@@ -80,13 +80,13 @@ fn a_call_of_theirs_is_refused_and_disturbs_nothing() {
     }
     talk.line(r#"{"id":2,"result":{"models":{"availableModels":[{"modelId":"m"}],"currentModelId":"m"}}}"#);
     assert!(talk.is_over());
-    let Ok(Told::Models(models)) = talk.end(Answer::default()) else { panic!() };
+    let Ok(AccountReport::Models(models)) = talk.end(Answer::default()) else { panic!() };
     assert_eq!((models.len(), models[0].id.as_str(), models[0].default), (1, "m", true));
 }
 
 #[test]
 fn a_control_request_of_theirs_is_refused() {
-    let (mut talk, first) = Talk::new(reader("claude-usage"), "/w");
+    let (mut talk, first) = AccountQuery::new(reader("claude-usage"), "/w");
     assert_eq!(
         serde_json::from_slice::<Value>(&first).unwrap(),
         json!({ "type": "control_request", "request_id": "1", "request": { "subtype": "get_usage" } })
@@ -116,7 +116,7 @@ fn windows_of_an_account_have_names_figures_and_times() {
     named["secondary"] = Value::Null;
     let answers = json!({ "rateLimits": one, "rateLimitsByLimitId": { "a": one, "b": named } });
     let told = played("codex-limits", |_, _| json!({ "result": answers }));
-    let Ok(Told::Limits(limits)) = told else { panic!("{told:?}") };
+    let Ok(AccountReport::Limits(limits)) = told else { panic!("{told:?}") };
     let at = "2026-11-15T09:45:06Z".parse().unwrap();
     let window = |name: &str, used: f64, minutes| Window {
         name: name.into(),
@@ -144,10 +144,10 @@ fn what_is_no_window_is_passed_over() {
     });
     let response =
         json!({ "subscription_type": "max", "rate_limits_available": true, "rate_limits": limits });
-    let (mut talk, _) = Talk::new(reader("claude-usage"), "/w");
+    let (mut talk, _) = AccountQuery::new(reader("claude-usage"), "/w");
     let response = json!({ "subtype": "success", "request_id": "1", "response": response });
     talk.line(&json!({ "type": "control_response", "response": response }).to_string());
-    let Ok(Told::Limits(limits)) = talk.end(Answer::default()) else { panic!() };
+    let Ok(AccountReport::Limits(limits)) = talk.end(Answer::default()) else { panic!() };
     let mut names: Vec<_> =
         limits.windows.iter().map(|it| (it.name.as_str(), it.used_percent, it.minutes)).collect();
     names.sort_by_key(|(name, ..)| *name);
@@ -166,9 +166,9 @@ fn an_answer_of_another_form_is_no_answer() {
     for name in readers() {
         let reader = reader(name);
         let strange = match reader.manner {
-            Manner::Printed => printed(name, "Error: unknown command\n", 1),
-            Manner::Rpc(_) => played(name, |_, _| json!({ "result": { "other": 1 } })),
-            Manner::Control => continue,
+            QueryProtocol::Printed => printed(name, "Error: unknown command\n", 1),
+            QueryProtocol::Rpc(_) => played(name, |_, _| json!({ "result": { "other": 1 } })),
+            QueryProtocol::Control => continue,
         };
         assert!(strange.is_err(), "{name}: {strange:?}");
     }
@@ -182,8 +182,8 @@ fn a_login_without_the_vendor_is_one_too() {
             move |_, _| json!({ "result": { "account": account, "requiresOpenaiAuth": needed } }),
         )
     };
-    let word = |told: Result<Told, NotTold>| match told {
-        Ok(Told::Login(login)) => (login.logged_in, login.method, login.plan),
+    let word = |told: Result<AccountReport, NotTold>| match told {
+        Ok(AccountReport::Login(login)) => (login.logged_in, login.method, login.plan),
         other => panic!("{other:?}"),
     };
     assert_eq!(word(told(Value::Null, true)), (false, None, None));

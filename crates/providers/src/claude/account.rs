@@ -4,7 +4,7 @@ use bowline_protocol::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{AccountLimits, Heard, Login, Manner, NotTold, Reader, Say, Subject, Told, Window, enough};
+use crate::ask::{AccountLimits, QueryReplies, Login, QueryProtocol, NotTold, Reader, QueryMessage, Subject, AccountReport, Window, enough};
 use crate::models::Model;
 
 const MODELS: &str = "list_models";
@@ -15,16 +15,16 @@ pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "claude-models",
         subject: Subject::Models,
-        manner: Manner::Control,
-        open: |_| vec![Say::Call(MODELS, json!({}))],
+        manner: QueryProtocol::Control,
+        open: |_| vec![QueryMessage::Call(MODELS, json!({}))],
         more: enough,
         read: models,
     },
     Reader {
         name: "claude-usage",
         subject: Subject::Limits,
-        manner: Manner::Control,
-        open: |_| vec![Say::Call(USAGE, json!({}))],
+        manner: QueryProtocol::Control,
+        open: |_| vec![QueryMessage::Call(USAGE, json!({}))],
         more: enough,
         read: limits,
     },
@@ -38,7 +38,7 @@ struct AuthStatus {
     subscription_type: Option<String>,
 }
 
-fn login(heard: &Heard) -> Result<Told, NotTold> {
+fn login(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let status: AuthStatus = heard.printed_json("login")?;
     // 2.1.325 checks only that a credential is present: an expired token or a garbage key still gives `loggedIn: true`.
     // Only a request to the API can show that the login works.
@@ -47,7 +47,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
         "oauth_token" => "a token".to_owned(),
         _ => method,
     });
-    Ok(Told::Login(Login { logged_in: status.logged_in, method, plan: status.subscription_type }))
+    Ok(AccountReport::Login(Login { logged_in: status.logged_in, method, plan: status.subscription_type }))
 }
 
 #[derive(Deserialize)]
@@ -62,12 +62,12 @@ struct ClaudeModelList {
     supported_effort_levels: Vec<String>,
 }
 
-fn models(heard: &Heard) -> Result<Told, NotTold> {
+fn models(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let listed = heard.reply(MODELS)?.get("models").and_then(Value::as_array);
     let listed = listed.ok_or_else(|| NotTold::strange("list"))?;
     // A model whose entry has a new shape is left out. It must not cost the user the rest of the list.
     let models = listed.iter().filter_map(|model| ClaudeModelList::deserialize(model).ok());
-    Ok(Told::Models(models.map(Model::from).collect()))
+    Ok(AccountReport::Models(models.map(Model::from).collect()))
 }
 
 impl From<ClaudeModelList> for Model {
@@ -116,7 +116,7 @@ impl Used {
     }
 }
 
-fn limits(heard: &Heard) -> Result<Told, NotTold> {
+fn limits(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let usage = UsageReply::deserialize(heard.reply(USAGE)?).map_err(|_| NotTold::strange("usage"))?;
     // Two different cases: this account has no plan limits at all, or (below) it has some and the program could not fetch them.
     if !usage.rate_limits_available {
@@ -134,5 +134,5 @@ fn limits(heard: &Heard) -> Result<Told, NotTold> {
         let used = several.iter().filter_map(|it| Used::deserialize(it).ok());
         windows.extend(used.filter_map(|used| used.window(name)));
     }
-    Ok(Told::Limits(AccountLimits { plan: usage.subscription_type, windows }))
+    Ok(AccountReport::Limits(AccountLimits { plan: usage.subscription_type, windows }))
 }

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ask::{
-    AccountLimits, Heard, Login, Manner, NotTold, Reader, Reply, Say, Subject, Told, Window, enough,
+    AccountLimits, QueryReplies, Login, QueryProtocol, NotTold, Reader, Reply, QueryMessage, Subject, AccountReport, Window, enough,
 };
 use crate::models::Model;
 use crate::rpc::RpcVersionField;
 
-const MANNER: Manner = Manner::Rpc(RpcVersionField::LeftOut);
+const MANNER: QueryProtocol = QueryProtocol::Rpc(RpcVersionField::LeftOut);
 
 const ACCOUNT: &str = "account/read";
 const MODELS: &str = "model/list";
@@ -27,7 +27,7 @@ pub(super) const READERS: &[Reader] = &[
         name: "codex-account",
         subject: Subject::Login,
         manner: MANNER,
-        open: |_| greet(Say::Call(ACCOUNT, json!({}))),
+        open: |_| greet(QueryMessage::Call(ACCOUNT, json!({}))),
         more: enough,
         read: login,
     },
@@ -43,15 +43,15 @@ pub(super) const READERS: &[Reader] = &[
         name: "codex-limits",
         subject: Subject::Limits,
         manner: MANNER,
-        open: |_| greet(Say::Call(LIMITS, Value::Null)),
+        open: |_| greet(QueryMessage::Call(LIMITS, Value::Null)),
         more: enough,
         read: limits,
     },
 ];
 
 /// It refuses all requests before `initialize`, and expects a confirmation of its response.
-fn greet(then: Say) -> Vec<Say> {
-    vec![Say::Call("initialize", introduction()), Say::Notify("initialized"), then]
+fn greet(then: QueryMessage) -> Vec<QueryMessage> {
+    vec![QueryMessage::Call("initialize", introduction()), QueryMessage::Notify("initialized"), then]
 }
 
 /// The client's name and version.
@@ -60,18 +60,18 @@ pub(super) fn introduction() -> Value {
     json!({ "clientInfo": client })
 }
 
-fn page(cursor: Option<&str>) -> Say {
-    Say::Call(MODELS, json!({ "includeHidden": true, "limit": PAGE, "cursor": cursor }))
+fn page(cursor: Option<&str>) -> QueryMessage {
+    QueryMessage::Call(MODELS, json!({ "includeHidden": true, "limit": PAGE, "cursor": cursor }))
 }
 
-fn next_page(replies: &[Reply]) -> Option<Say> {
+fn next_page(replies: &[Reply]) -> Option<QueryMessage> {
     // The page limit also ends a server that returns the same cursor for ever.
     let last = replies.last().filter(|reply| reply.method == MODELS && replies.len() < PAGES)?;
     let cursor = last.result.as_ref().ok()?.get("nextCursor")?.as_str()?;
     Some(page(Some(cursor)))
 }
 
-fn login(heard: &Heard) -> Result<Told, NotTold> {
+fn login(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let account = heard.reply(ACCOUNT)?;
     // Not `codex login status` (0.166.0): it ignores keys in the environment, and takes an `auth.json` of `{}` for a login.
     let needed = account.get("requiresOpenaiAuth").and_then(Value::as_bool);
@@ -92,7 +92,7 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
         }
         None => Login { logged_in: false, method: None, plan: None },
     };
-    Ok(Told::Login(told))
+    Ok(AccountReport::Login(told))
 }
 
 #[derive(Deserialize)]
@@ -125,7 +125,7 @@ struct Upgrade {
     retirement_at: Option<i64>,
 }
 
-fn models(heard: &Heard) -> Result<Told, NotTold> {
+fn models(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     // For its error only: a refused first page must not pass for an empty list.
     heard.reply(MODELS)?;
     let mut models = Vec::new();
@@ -137,7 +137,7 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
             listed.iter().filter_map(|model| CodexModelList::deserialize(model).ok()).map(Model::from),
         );
     }
-    Ok(Told::Models(models))
+    Ok(AccountReport::Models(models))
 }
 
 impl From<CodexModelList> for Model {
@@ -176,7 +176,7 @@ struct RateWindow {
     resets_at: Option<i64>,
 }
 
-fn limits(heard: &Heard) -> Result<Told, NotTold> {
+fn limits(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let answer = heard.reply(LIMITS)?;
     let strange = |_| NotTold::strange("limits");
     // Each limit by its own name, in versions that know more than one; else the one.
@@ -207,5 +207,5 @@ fn limits(heard: &Heard) -> Result<Told, NotTold> {
             });
         }
     }
-    Ok(Told::Limits(AccountLimits { plan, windows }))
+    Ok(AccountReport::Limits(AccountLimits { plan, windows }))
 }

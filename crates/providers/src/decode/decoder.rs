@@ -20,7 +20,7 @@ use crate::framing::{Frame, Framer, LINE_CAP};
 use crate::lenient;
 use crate::moment::Moment;
 use crate::novelty::Watch;
-use crate::usage::Spent;
+use crate::usage::TurnSpending;
 
 /// How much of the end of standard error is kept as evidence.
 const STDERR_TAIL: usize = 64 * 1024;
@@ -282,7 +282,7 @@ impl Decoder {
     }
 
     /// Returns what the open turn has used so far; nothing between turns.
-    pub fn spent(&self) -> Option<Spent> {
+    pub fn spent(&self) -> Option<TurnSpending> {
         self.turns.spent()
     }
 

@@ -29,7 +29,7 @@ use self::waiting::PendingRetry;
 use super::dialect::{Commentary, UnnumberedEvent};
 use crate::failure::{self, Evidence, Report};
 use crate::moment::Moment;
-use crate::usage::{self, Spent};
+use crate::usage::{self, TurnSpending};
 
 /// The code of notices about fields and types that no recording of the program has.
 pub(crate) const NOVEL: &str = "novel";
@@ -45,7 +45,7 @@ pub(crate) struct TurnTracker {
     number: u32,
     open: Option<OpenTurn>,
     /// The sum of the usage reports.
-    count: usage::Count,
+    count: usage::UsageCount,
     running_tasks: RunningIds<TaskId>,
     /// Whether background tasks ran when the last turn ended.
     left_tasks: bool,
@@ -75,7 +75,7 @@ impl TurnTracker {
             commentary,
             number: 0,
             open: None,
-            count: usage::Count::default(),
+            count: usage::UsageCount::default(),
             running_tasks: RunningIds::default(),
             left_tasks: false,
             num_turns: None,
@@ -384,7 +384,7 @@ impl TurnTracker {
         if usage.is_none() && (outcome == Outcome::Completed || open.said_chars > 0) {
             let estimated = usage::estimate(open.prompt_chars, open.said_chars);
             usage = Some(estimated);
-            let spent = Spent { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
+            let spent = TurnSpending { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
             self.append(Source::Bowline, raw, Kind::UsageReported(spent.of_turn()), out);
         }
         let running_tasks = self.running_tasks.to_vec();
@@ -418,13 +418,13 @@ impl TurnTracker {
     }
 
     /// Returns the usage of the open turn so far, reported or else estimated from the text. `None` between turns.
-    pub(crate) fn spent(&self) -> Option<Spent> {
+    pub(crate) fn spent(&self) -> Option<TurnSpending> {
         let open = self.open.as_ref()?;
         let (usage, source) = match self.count.usage() {
             Some(usage) => (usage, UsageSource::Reported),
             None => (usage::estimate(open.prompt_chars, open.said_chars), UsageSource::Estimated),
         };
-        Some(Spent { usage, source, cost_usd: self.count.cost_usd() })
+        Some(TurnSpending { usage, source, cost_usd: self.count.cost_usd() })
     }
 
     fn append(&mut self, source: Source, raw: Option<RawSpan>, kind: Kind, out: &mut Vec<UnnumberedEvent>) {

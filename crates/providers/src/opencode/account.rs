@@ -1,7 +1,7 @@
 //! opencode's reports: the number of its credentials, and the models that they open.
 
 use crate::ansi;
-use crate::ask::{Heard, Login, NotTold, Reader, Subject, Told};
+use crate::ask::{QueryReplies, Login, NotTold, Reader, Subject, AccountReport};
 use crate::models::Model;
 
 pub(super) const READERS: &[Reader] = &[
@@ -10,7 +10,7 @@ pub(super) const READERS: &[Reader] = &[
 ];
 
 /// It draws boxes whose last lines count: `0 credentials`, `1 environment variable`.
-fn login(heard: &Heard) -> Result<Told, NotTold> {
+fn login(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     // Both streams: 1.18.33 prints even its help on stderr.
     let text = format!("{}\n{}", heard.answer.stdout, heard.answer.stderr);
     let text = ansi::strip(&text);
@@ -30,11 +30,11 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
         (0, _) => Some("the environment".to_owned()),
         _ => Some("stored credentials".to_owned()),
     };
-    Ok(Told::Login(Login { logged_in: method.is_some(), method, plan: None }))
+    Ok(AccountReport::Login(Login { logged_in: method.is_some(), method, plan: None }))
 }
 
 /// One on a line, as `provider/model`.
-fn models(heard: &Heard) -> Result<Told, NotTold> {
+fn models(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     // Anything else on stdout, such as a progress note, is no model.
     let is_model = |line: &&str| {
         line.split_once('/').is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty())
@@ -45,5 +45,5 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
         Model { id: id.to_owned(), name, ..Model::default() }
     });
     let models: Vec<Model> = models.collect();
-    if models.is_empty() { Err(NotTold::strange("list")) } else { Ok(Told::Models(models)) }
+    if models.is_empty() { Err(NotTold::strange("list")) } else { Ok(AccountReport::Models(models)) }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::ask::{Heard, Login, NotTold, Reader, Subject, Told};
+use crate::ask::{QueryReplies, Login, NotTold, Reader, Subject, AccountReport};
 use crate::models::Model;
 
 pub(super) const READERS: &[Reader] = &[
@@ -18,7 +18,7 @@ struct Check {
     auth_type: Option<String>,
 }
 
-fn login(heard: &Heard) -> Result<Told, NotTold> {
+fn login(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let check: Check = heard.printed_json("login")?;
     let kind = check.auth_type.as_deref().map(|kind| kind.replace('_', " "));
     let method = match (check.provider, kind) {
@@ -27,11 +27,11 @@ fn login(heard: &Heard) -> Result<Told, NotTold> {
     };
     // By the status, not the exit code: the JSON is printed in both cases (0.87.1).
     let logged_in = check.status == "ready";
-    Ok(Told::Login(Login { logged_in, method: method.filter(|_| logged_in), plan: None }))
+    Ok(AccountReport::Login(Login { logged_in, method: method.filter(|_| logged_in), plan: None }))
 }
 
 /// Reads the table: a line of headings, then a line for each model, the columns apart by blanks.
-fn models(heard: &Heard) -> Result<Told, NotTold> {
+fn models(heard: &QueryReplies) -> Result<AccountReport, NotTold> {
     let text = &heard.answer.stdout;
     if text.contains("No models available") || heard.answer.stderr.contains("No models available") {
         return Err(NotTold("it has no credentials for any model provider".into()));
@@ -53,5 +53,5 @@ fn models(heard: &Heard) -> Result<Told, NotTold> {
             ..Model::default()
         }
     });
-    Ok(Told::Models(listed.collect()))
+    Ok(AccountReport::Models(listed.collect()))
 }

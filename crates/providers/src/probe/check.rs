@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::help::{Help, HelpFlag};
-use super::uses::{self, CommandPart, Given, Use};
+use super::uses::{self, CommandPart, ManifestUse, OptionValue};
 use super::{Page, Version};
 use crate::manifest::Manifest;
 
@@ -116,7 +116,12 @@ pub fn check(manifest: &Manifest, pages: &[Page], version: Option<&Version>) -> 
     findings
 }
 
-fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, used: &Use) -> Vec<Kind> {
+fn differences(
+    manifest: &Manifest,
+    pages: &[Page],
+    version: Option<&Version>,
+    used: &ManifestUse,
+) -> Vec<Kind> {
     let page = |words: &mut dyn Iterator<Item = &str>| {
         let words: Vec<&str> = words.collect();
         let page = pages.iter().find(|page| page.words().eq(words.iter().copied()))?;
@@ -139,7 +144,13 @@ fn differences(manifest: &Manifest, pages: &[Page], version: Option<&Version>, u
     }
 }
 
-fn flag(manifest: &Manifest, help: &Help, version: Option<&Version>, name: &str, given: &Given) -> Vec<Kind> {
+fn flag(
+    manifest: &Manifest,
+    help: &Help,
+    version: Option<&Version>,
+    name: &str,
+    given: &OptionValue,
+) -> Vec<Kind> {
     let probe = &manifest.probe;
     let mut kinds = Vec::new();
     let changed = probe.changed.iter().filter(|it| it.flag == name);
@@ -159,10 +170,10 @@ fn flag(manifest: &Manifest, help: &Help, version: Option<&Version>, name: &str,
     };
     match given {
         // `--switch=false`, which help does not show.
-        Given::Value(values) if all_unlisted(values) => {}
-        Given::Value(_) | Given::Nothing => kinds.extend(form(flag, given)),
+        OptionValue::Value(values) if all_unlisted(values) => {}
+        OptionValue::Value(_) | OptionValue::Nothing => kinds.extend(form(flag, given)),
     }
-    if let Given::Value(values) = given {
+    if let OptionValue::Value(values) = given {
         let lacks = |value: &&String| {
             !flag.choices.is_empty()
                 && !value.is_empty()
@@ -176,11 +187,11 @@ fn flag(manifest: &Manifest, help: &Help, version: Option<&Version>, name: &str,
     kinds
 }
 
-fn form(flag: &HelpFlag, given: &Given) -> Option<Kind> {
+fn form(flag: &HelpFlag, given: &OptionValue) -> Option<Kind> {
     match (given, &flag.value) {
-        (Given::Nothing, Some(value)) if !value.optional => Some(Kind::WantsValue),
-        (Given::Value(_), None) => Some(Kind::TakesNoValue),
-        (Given::Nothing | Given::Value(_), _) => None,
+        (OptionValue::Nothing, Some(value)) if !value.optional => Some(Kind::WantsValue),
+        (OptionValue::Value(_), None) => Some(Kind::TakesNoValue),
+        (OptionValue::Nothing | OptionValue::Value(_), _) => None,
     }
 }
 

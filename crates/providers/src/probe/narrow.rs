@@ -16,11 +16,11 @@ use crate::manifest::{Format, Manifest};
 
 /// The capabilities of an installed program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Narrowed {
+pub struct NarrowedCapabilities {
     /// The rest of the declared capabilities.
     pub capabilities: Capabilities,
     /// The removed capabilities, each with the reason.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostCapability>,
     /// The format of a watched run, if it is not the default one, and what is lost by that.
     pub format: Option<(String, CapabilityDegraded)>,
     /// The formats with something of their own that the program does not have, each with the reason.
@@ -31,7 +31,7 @@ pub struct Narrowed {
 
 /// A capability that the installed program does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostCapability {
     /// The capability, as it is called in [`Capabilities`].
     pub capability: String,
     /// The missing options, as text.
@@ -39,13 +39,13 @@ pub struct Lost {
 }
 
 /// Removes the capabilities that are missing according to the findings of [`check`](super::check()).
-pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> Narrowed {
+pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> NarrowedCapabilities {
     let mut capabilities = manifest.capabilities.clone();
-    let mut lost: Vec<Lost> = Vec::new();
+    let mut lost: Vec<LostCapability> = Vec::new();
     for flag in RunFlag::ALL {
         let Some(reason) = why(findings, &format!("run.flags.{}", flag.key())) else { continue };
         if let Some(capability) = take_back(&mut capabilities, *flag) {
-            lost.push(Lost { capability: capability.to_owned(), reason });
+            lost.push(LostCapability { capability: capability.to_owned(), reason });
         }
     }
     for mode in PermissionMode::ALL {
@@ -53,18 +53,18 @@ pub fn narrow(manifest: &Manifest, findings: &[Finding]) -> Narrowed {
         let before = capabilities.permission_modes.len();
         capabilities.permission_modes.retain(|it| *it != mode);
         if capabilities.permission_modes.len() < before {
-            lost.push(Lost { capability: format!("permission_modes.{}", mode.as_str()), reason });
+            lost.push(LostCapability { capability: format!("permission_modes.{}", mode.as_str()), reason });
         }
     }
     let format = best_format(manifest, findings);
     if let Some((_, degraded)) = &format
         && std::mem::take(&mut capabilities.streams_text)
     {
-        lost.push(Lost { capability: "streams_text".to_owned(), reason: degraded.reason.clone() });
+        lost.push(LostCapability { capability: "streams_text".to_owned(), reason: degraded.reason.clone() });
     }
     let own = manifest.formats.iter().filter(|(_, format)| format.own.is_some());
     let lacking = own.filter_map(|(name, _)| Some((name.clone(), lacks(findings, name)?))).collect();
-    Narrowed { capabilities, lost, format, lacking, unkept: why(findings, "repository") }
+    NarrowedCapabilities { capabilities, lost, format, lacking, unkept: why(findings, "repository") }
 }
 
 /// Returns why a format with something of its own cannot be had: all of it, or none.
@@ -197,7 +197,7 @@ mod tests {
         vec![Page::read(&["--help".to_owned()], &answer)]
     }
 
-    fn narrowed(without: &[&str]) -> Narrowed {
+    fn narrowed(without: &[&str]) -> NarrowedCapabilities {
         let manifest = catalogue::by_name("claude").unwrap();
         let version = Version::parse("2.1.325").unwrap();
         narrow(manifest, &check(manifest, &page(without), Some(&version)))

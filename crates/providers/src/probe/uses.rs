@@ -10,7 +10,7 @@ use crate::manifest::run::Flag;
 
 /// Something that a manifest puts into commands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Use {
+pub struct ManifestUse {
     /// The subcommand that it belongs to, in words; none for the program itself.
     pub of: Vec<String>,
     /// The option or word.
@@ -27,7 +27,7 @@ pub enum CommandPart {
         /// Its name, with the dashes.
         name: String,
         /// The value.
-        given: Given,
+        given: OptionValue,
     },
     /// A subcommand.
     Subcommand(String),
@@ -44,7 +44,7 @@ impl CommandPart {
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Given {
+pub enum OptionValue {
     /// Nothing: it is a switch.
     Nothing,
     /// A value: one of these, if the manifest names them, else the caller's.
@@ -52,7 +52,7 @@ pub enum Given {
 }
 
 /// Lists what a manifest puts into commands, each once.
-pub fn of(manifest: &Manifest) -> Vec<Use> {
+pub fn of(manifest: &Manifest) -> Vec<ManifestUse> {
     let mut uses = BTreeSet::new();
     let run = &manifest.run;
     let mut runs: BTreeSet<Vec<String>> = BTreeSet::new();
@@ -60,8 +60,9 @@ pub fn of(manifest: &Manifest) -> Vec<Use> {
         if format.own.is_some() {
             // Settings of one format are known by the name of the format.
             let own = format!("formats.{name}");
-            let named =
-                |it: Use| if it.key == own { it } else { Use { key: format!("{own}.{}", it.key), ..it } };
+            let named = |it: ManifestUse| {
+                if it.key == own { it } else { ManifestUse { key: format!("{own}.{}", it.key), ..it } }
+            };
             uses.extend(of(&manifest.in_format(name)).into_iter().map(named));
             continue;
         }
@@ -73,7 +74,7 @@ pub fn of(manifest: &Manifest) -> Vec<Use> {
         let key = format!("formats.{name}");
         for (depth, word) in words.iter().enumerate() {
             let what = CommandPart::Subcommand(word.clone());
-            uses.insert(Use { of: words[..depth].to_vec(), what, key: key.clone() });
+            uses.insert(ManifestUse { of: words[..depth].to_vec(), what, key: key.clone() });
         }
         read(&key, &words, &format.args[words.len()..], &[], &mut uses);
     }
@@ -113,9 +114,9 @@ fn is_flag(arg: &str) -> bool {
 }
 
 /// Reads a list of arguments. `values` are those that a template's value can have.
-fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut BTreeSet<Use>) {
+fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut BTreeSet<ManifestUse>) {
     let mut note = |what: CommandPart| {
-        uses.insert(Use { of: of.to_vec(), what, key: key.to_owned() });
+        uses.insert(ManifestUse { of: of.to_vec(), what, key: key.to_owned() });
     };
     let literal = |text: &str| match text.contains('{') {
         // Of a value with something around it, only the program knows what it may be.
@@ -134,10 +135,10 @@ fn read(key: &str, of: &[String], args: &[String], values: &[String], uses: &mut
         }
         let (name, joined) = arg.split_once('=').map_or((arg, None), |(name, value)| (name, Some(value)));
         let given = match joined {
-            Some(value) => Given::Value(literal(value)),
+            Some(value) => OptionValue::Value(literal(value)),
             None => match args.next_if(|next| !is_flag(next)) {
-                Some(value) => Given::Value(literal(value)),
-                None => Given::Nothing,
+                Some(value) => OptionValue::Value(literal(value)),
+                None => OptionValue::Nothing,
             },
         };
         note(CommandPart::Flag { name: name.to_owned(), given });

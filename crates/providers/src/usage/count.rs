@@ -10,7 +10,7 @@ pub(crate) const MOST_CALLS: usize = 64;
 
 /// The count of a session. Reports between turns are not counted, but what is cumulative goes on over all of them.
 #[derive(Clone, Debug, Default)]
-pub struct Count {
+pub struct UsageCount {
     /// The last cumulative report, to compute what a turn added to it.
     cumulative: Usage,
     cumulative_cost: Option<f64>,
@@ -28,7 +28,7 @@ struct TurnCount {
     by_call: bool,
 }
 
-impl Count {
+impl UsageCount {
     /// Begins a turn.
     pub fn begin(&mut self) {
         self.turn = Some(TurnCount::default());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bowline_providers::ask::{self, Login, NotTold, Talk, Told};
+use bowline_providers::ask::{self, AccountQuery, AccountReport, Login, NotTold};
 use bowline_providers::models::Model;
 use bowline_providers::probe::Answer;
 use serde_json::Value;
@@ -17,21 +17,21 @@ fn read(path: &str) -> String {
 }
 
 /// Reads what a program printed and ended with.
-fn printed(reader: &str, fixture: &str) -> Result<Told, NotTold> {
+fn printed(reader: &str, fixture: &str) -> Result<AccountReport, NotTold> {
     let stdout = read(&format!("fixtures/{fixture}/stdout.raw"));
     let code = read(&format!("fixtures/{fixture}/exit_code")).trim().parse().ok();
     page(reader, stdout, code)
 }
 
-fn page(reader: &str, stdout: String, code: Option<i32>) -> Result<Told, NotTold> {
-    let (talk, first) = Talk::new(ask::reader(reader).expect("a reader"), "/w");
+fn page(reader: &str, stdout: String, code: Option<i32>) -> Result<AccountReport, NotTold> {
+    let (talk, first) = AccountQuery::new(ask::reader(reader).expect("a reader"), "/w");
     assert_eq!(first, b"");
     talk.end(Answer { stdout, stderr: String::new(), code })
 }
 
 /// Holds the conversation of a reader with the answers of a recording, each found by its method. What the program said
 /// besides comes in between.
-fn recorded(reader: &str, transcript: &str) -> Result<Told, NotTold> {
+fn recorded(reader: &str, transcript: &str) -> Result<AccountReport, NotTold> {
     let lines: Vec<Value> =
         read(transcript).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let messages = || lines.iter().map(|line| &line["msg"]);
@@ -40,7 +40,7 @@ fn recorded(reader: &str, transcript: &str) -> Result<Told, NotTold> {
         let id = &asked.unwrap_or_else(|| panic!("no `{method}` in {transcript}"))["id"];
         messages().find(|it| it.get("method").is_none() && it["id"] == *id).expect("an answer").clone()
     };
-    let (mut talk, first) = Talk::new(ask::reader(reader).expect("a reader"), "/w");
+    let (mut talk, first) = AccountQuery::new(ask::reader(reader).expect("a reader"), "/w");
     let noise = messages().find(|message| message.get("method").is_some() && message.get("id").is_none());
     let mut said = String::from_utf8(first).expect("text");
     while let Some(line) = said.lines().next().map(str::to_owned) {
@@ -57,16 +57,16 @@ fn recorded(reader: &str, transcript: &str) -> Result<Told, NotTold> {
     talk.end(Answer::default())
 }
 
-fn login(told: Result<Told, NotTold>) -> Login {
+fn login(told: Result<AccountReport, NotTold>) -> Login {
     match told {
-        Ok(Told::Login(login)) => login,
+        Ok(AccountReport::Login(login)) => login,
         other => panic!("{other:?}"),
     }
 }
 
-fn models(told: Result<Told, NotTold>) -> Vec<Model> {
+fn models(told: Result<AccountReport, NotTold>) -> Vec<Model> {
     match told {
-        Ok(Told::Models(models)) => models,
+        Ok(AccountReport::Models(models)) => models,
         other => panic!("{other:?}"),
     }
 }
@@ -155,7 +155,7 @@ fn aliases_say_what_they_stand_for() {
                 && line.contains("\"r5\"")
         })
         .expect("the list");
-    let (mut talk, _) = Talk::new(ask::reader("claude-models").expect("a reader"), "/w");
+    let (mut talk, _) = AccountQuery::new(ask::reader("claude-models").expect("a reader"), "/w");
     talk.line(&answer.replace("\"r5\"", "\"1\""));
     assert!(talk.is_over());
     let models = models(talk.end(Answer::default()));

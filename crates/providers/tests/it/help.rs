@@ -367,7 +367,7 @@ fn nothing_is_called_unlisted_that_is_listed() {
         let manifest = catalogue::by_name(&provider).expect("a provider");
         let uses = probe::uses::of(manifest);
         for unlisted in &manifest.probe.unlisted {
-            let used = |it: &probe::uses::Use| matches!(&it.what, probe::uses::CommandPart::Flag { name, .. } if *name == unlisted.flag);
+            let used = |it: &probe::uses::ManifestUse| matches!(&it.what, probe::uses::CommandPart::Flag { name, .. } if *name == unlisted.flag);
             assert!(uses.iter().any(used), "{provider}: nothing uses {}", unlisted.flag);
             let listed =
                 cases.iter().find_map(|case| page(&program, case).help.flag(&unlisted.flag).cloned());

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bowline_providers::ask::{Subject, Told};
+use bowline_providers::ask::{AccountReport, Subject};
 use bowline_providers::manifest::Manifest;
 use bowline_providers::manifest::auth::LoginFile;
 use serde::{Deserialize, Serialize};
@@ -259,8 +259,8 @@ async fn word(
     }
     let breadth = if seen.is_authenticated() { Breadth::All } else { Breadth::First };
     let (word, lasts) = match ask.about(Subject::Login, breadth, found, surroundings).await? {
-        Ok(Told::Login(login)) => (Ok(login), true),
-        Ok(Told::Models(_) | Told::Limits(_)) => return None,
+        Ok(AccountReport::Login(login)) => (Ok(login), true),
+        Ok(AccountReport::Models(_) | AccountReport::Limits(_)) => return None,
         Err(error) => {
             let kind = &error.kind;
             let why = std::error::Error::source(kind).map_or_else(|| kind.to_string(), |it| it.to_string());

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use bowline_protocol::kinds::{CapabilityDegraded, Level, Notice};
 use bowline_protocol::{Capabilities, NativeSessionId, Resume, SessionId};
 use bowline_providers::manifest::Manifest;
-use bowline_providers::probe::{Narrowed, Page, Version, check, narrow};
+use bowline_providers::probe::{NarrowedCapabilities, Page, Version, check, narrow};
 
 use crate::agents::detect::{self, Ask, Found, ProbeError};
 use crate::sessions::journal::{Home, Program, SessionMeta};
@@ -31,7 +31,7 @@ const LOOKED_AT: usize = 200;
 pub(crate) struct KnownProgram {
     program: Option<Program>,
     version: Option<String>,
-    narrowed: Option<Narrowed>,
+    narrowed: Option<NarrowedCapabilities>,
     /// Whether its version and its help are known.
     settled: bool,
     /// Why it cannot be prevented from running a repository's own code.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline_protocol::Timestamp;
-use bowline_providers::ask::{Subject, Told};
+use bowline_providers::ask::{AccountReport, Subject};
 use bowline_providers::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 
@@ -147,9 +147,9 @@ async fn asked(
         Err(missing) => return (CachedLimits::Silent(format!("{missing}: {}", missing.kind)), None),
     };
     let kept = match ask.about(Subject::Limits, Breadth::All, &found, surroundings).await {
-        Some(Ok(Told::Limits(limits))) => CachedLimits::Told(limits),
+        Some(Ok(AccountReport::Limits(limits))) => CachedLimits::Told(limits),
         Some(Err(error)) => CachedLimits::Silent(error.kind.to_string()),
-        Some(Ok(Told::Login(_) | Told::Models(_))) | None => {
+        Some(Ok(AccountReport::Login(_) | AccountReport::Models(_))) | None => {
             CachedLimits::Silent("it does not report limits".to_owned())
         }
     };

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use bowline_protocol::{Category, Code, Remedy, Request, RequestField, Timestamp};
-use bowline_providers::ask::{Subject, Told};
+use bowline_providers::ask::{AccountReport, Subject};
 use bowline_providers::invocation::Refusal;
 use bowline_providers::manifest::Manifest;
-use bowline_providers::models::{Objection, objection};
+use bowline_providers::models::{ModelObjection, objection};
 use serde::{Deserialize, Serialize};
 
 use crate::agents::answer_cache::AnswerCache;
@@ -146,7 +146,7 @@ pub(crate) fn admit(
         return Ok(());
     };
     Err(match objection {
-        Objection::Retired(instead) => {
+        ModelObjection::Retired(instead) => {
             let remedy = match instead {
                 Some(instead) => Remedy::set(RequestField::Model.value(instead)),
                 None => Remedy::ListModels { provider: manifest.name.clone() },
@@ -157,7 +157,7 @@ pub(crate) fn admit(
             let (category, code) = (Category::NotFound, Code::ModelNotFound);
             Refusal { category, code, ..refusal }.remedies([remedy])
         }
-        Objection::Effort(known) => {
+        ModelObjection::Effort(known) => {
             let effort = RequestField::Effort.value(request.effort.as_deref().unwrap_or_default());
             let reason = format!("the model `{id}` does not know it");
             let refusal = Refusal::unsupported(&manifest.name, effort, reason);
@@ -178,10 +178,10 @@ async fn asked(
     ask: &Ask,
 ) -> Result<Option<CachedModels>, String> {
     match ask.about(Subject::Models, Breadth::All, found, surroundings).await {
-        Some(Ok(Told::Models(models))) if models.is_empty() => Err("it listed no models".to_owned()),
-        Some(Ok(Told::Models(models))) => Ok(Some(CachedModels { program: program(found), models })),
+        Some(Ok(AccountReport::Models(models))) if models.is_empty() => Err("it listed no models".to_owned()),
+        Some(Ok(AccountReport::Models(models))) => Ok(Some(CachedModels { program: program(found), models })),
         Some(Err(error)) => Err(crate::system::causes::in_full(&error)),
-        Some(Ok(Told::Login(_) | Told::Limits(_))) | None => Ok(None),
+        Some(Ok(AccountReport::Login(_) | AccountReport::Limits(_))) | None => Ok(None),
     }
 }
 

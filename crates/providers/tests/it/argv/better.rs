@@ -3,7 +3,7 @@
 
 use bowline_protocol::PermissionMode;
 use bowline_protocol::kinds::CapabilityDegraded;
-use bowline_providers::probe::{Answer, Narrowed, Page, Version, check, narrow};
+use bowline_providers::probe::{Answer, NarrowedCapabilities, Page, Version, check, narrow};
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn a_wish_that_it_cannot_honour_is_honoured_by_the_usual_one() {
 }
 
 /// What is left of the program whose recorded pages say nothing of these words.
-fn without(words: &[&str]) -> Narrowed {
+fn without(words: &[&str]) -> NarrowedCapabilities {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/codex/0.166.0");
     let page = |case: &str, args: &[&str]| {
         let text = std::fs::read_to_string(root.join(case).join("stdout.raw")).expect(case);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use bowline_process as process;
-use bowline_providers::ask::{self, Login, NotTold, Subject, Talk, Told};
+use bowline_providers::ask::{self, AccountQuery, AccountReport, Login, NotTold, Subject};
 use bowline_providers::invocation::environment;
 use bowline_providers::manifest::auth::{AskedIn, Question};
 
@@ -27,7 +27,7 @@ impl Ask {
         breadth: Breadth,
         found: &Found,
         surroundings: &Surroundings,
-    ) -> Option<Result<Told, ProbeError>> {
+    ) -> Option<Result<AccountReport, ProbeError>> {
         let question = found.manifest.ask.about(subject)?;
         let mut session = Session::new(self, found);
         if question.each.is_empty() {
@@ -42,7 +42,7 @@ impl Ask {
         for each in named {
             let args: Vec<String> = question.args.iter().map(|arg| arg.replace("{each}", each)).collect();
             match session.told(question, &args, surroundings).await {
-                Ok(Told::Login(Login { logged_in: false, .. })) => {
+                Ok(AccountReport::Login(Login { logged_in: false, .. })) => {
                     let why = format!(
                         "no credentials for {}; the program does not report other logins",
                         list(named)
@@ -70,7 +70,7 @@ impl Session<'_> {
         question: &Question,
         args: &[String],
         surroundings: &Surroundings,
-    ) -> Result<Told, ProbeError> {
+    ) -> Result<AccountReport, ProbeError> {
         let mut command = match question.home {
             AskedIn::Empty => self.command(args)?,
             AskedIn::Own => self.as_the_user(args, surroundings)?,
@@ -78,7 +78,7 @@ impl Session<'_> {
         command.env.extend(question.env.iter().map(|(name, value)| (name.into(), value.into())));
         let cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string()).unwrap_or_default();
         let reader = ask::reader(&question.reader).expect("a manifest names readers that exist");
-        let (mut talk, first) = Talk::new(reader, &cwd);
+        let (mut talk, first) = AccountQuery::new(reader, &cwd);
         let _turn = turn().await;
         let answer = run(command, self.deadline(), Some((&mut talk, first))).await;
         let answer = answer.map_err(|kind| self.error(args, kind))?;

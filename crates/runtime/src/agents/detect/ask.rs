@@ -8,7 +8,7 @@ use std::time::Duration;
 use bowline_process as process;
 use bowline_protocol::Timestamp;
 use bowline_providers::ansi;
-use bowline_providers::ask::Talk;
+use bowline_providers::ask::AccountQuery;
 use bowline_providers::probe::{Answer, Page, Version};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -200,7 +200,7 @@ fn told(said: &str) -> String {
 pub(crate) async fn run(
     mut command: process::Command,
     deadline: Duration,
-    talk: Option<(&mut Talk, Vec<u8>)>,
+    talk: Option<(&mut AccountQuery, Vec<u8>)>,
 ) -> Result<Answer, ProbeErrorKind> {
     let supervisor = host::supervisor().map_err(ProbeErrorKind::Keeper)?;
     let talk = talk.filter(|(_, first)| !first.is_empty());
@@ -288,7 +288,7 @@ impl Heard {
     }
 
     /// Exchanges messages until everything is answered, or the program closes its output.
-    async fn converse(&mut self, child: &mut process::Child, talk: &mut Talk) {
+    async fn converse(&mut self, child: &mut process::Child, talk: &mut AccountQuery) {
         let control = child.control();
         let mut line = Vec::new();
         while !talk.is_over() {

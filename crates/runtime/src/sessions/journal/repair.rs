@@ -215,7 +215,7 @@ struct JournalSummary {
     turn: Option<u32>,
     turn_is_open: bool,
     /// The reported usage of the open turn, and the length of its text.
-    count: usage::Count,
+    count: usage::UsageCount,
     said_chars: u64,
     ended: bool,
     /// How the last stint that ended did so.
@@ -266,7 +266,7 @@ impl JournalSummary {
     fn take(&mut self, event: Event) {
         if is_stint_start(&event) {
             // Another process of the agent: nothing that an earlier stint left open is its own.
-            (self.ended, self.turn_is_open, self.count) = (false, false, usage::Count::default());
+            (self.ended, self.turn_is_open, self.count) = (false, false, usage::UsageCount::default());
             self.native_before.clone_from(&self.native);
             // `session.json` has those of the earlier stints.
             self.changed = SessionOptions::default();
@@ -365,7 +365,8 @@ impl JournalSummary {
             if used.is_none() && self.said_chars > 0 {
                 let estimated = usage::estimate(0, self.said_chars);
                 used = Some(estimated);
-                let spent = usage::Spent { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
+                let spent =
+                    usage::TurnSpending { usage: estimated, source: UsageSource::Estimated, cost_usd: None };
                 kinds.push(Kind::UsageReported(spent.of_turn()));
             }
             kinds.push(Kind::TurnEnded(TurnEnded {
