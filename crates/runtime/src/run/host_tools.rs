@@ -145,8 +145,8 @@ pub enum HostToolError {
     },
 }
 
-/// Stands for the server in a request until the run starts it: the request is checked, and a preview shows it.
-pub(crate) fn placeholder() -> McpServer {
+/// Returns the form of the server, for a request that is only checked or shown. Nothing listens at its address.
+pub(crate) fn form() -> McpServer {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer <made for each run>".to_owned())]);
     McpServer::Http { url: "http://127.0.0.1/mcp".to_owned(), headers }
 }
@@ -172,7 +172,7 @@ pub(crate) fn check(tools: &[HostTool], servers: &BTreeMap<String, McpServer>) -
             return Err(HostToolError::Schema { name: name() });
         }
     }
-    if !tools.is_empty() && servers.get(SERVER) != Some(&placeholder()) {
+    if !tools.is_empty() && servers.contains_key(SERVER) {
         return Err(HostToolError::ServerName);
     }
     Ok(())

@@ -84,7 +84,8 @@ pub(crate) fn preview(task: &Task, context: &AttemptContext) -> Result<Preview, 
     let task = &mut task.clone();
     task.check_tools()?;
     resumed::translate(task, driver.name())?;
-    let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
+    let mut request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
+    task.describe_tools(&mut request);
     let known = known_program(task, driver.manifest());
     let mut invocation = driver.invoke(task, &request, &known, task.streaming)?;
     invocation.find_secrets(&texts(task), task.env_of_request());
@@ -142,7 +143,7 @@ pub(crate) async fn prepare(
     }
     #[cfg(feature = "testing")]
     let cast = task.cast.clone();
-    let host_server = task.serve_tools().await?;
+    let host_server = task.serve_tools(&mut context).await?;
     let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
     // An attempt of the router has the share of its request, with what earlier attempts used.
     let share = context.share.take().or_else(|| task.share.take());

@@ -92,8 +92,12 @@ impl Candidates {
             // The router never chooses an agent that would run without restrictions.
             wish.unrestricted = Unrestricted::Refuse;
         }
-        let built = launch::completed(task, driver, model, self.all[place].profile.as_ref())
-            .and_then(|request| driver.build(&request, &wish).map_err(Error::from));
+        let built = launch::completed(task, driver, model, self.all[place].profile.as_ref()).and_then(
+            |mut request| {
+                task.describe_tools(&mut request);
+                driver.build(&request, &wish).map_err(Error::from)
+            },
+        );
         built.err().map(|error| match (&error, &self.all[place].launch) {
             // The file belongs to the caller, so show the hint for changing it.
             (Error::Refused(refusal), CandidateLaunch::External(_)) => match refusal.advice() {

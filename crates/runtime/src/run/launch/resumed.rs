@@ -80,8 +80,6 @@ pub(super) fn options_of(task: &Task) -> ResumeOptions {
         mcp_servers: request
             .mcp_servers
             .iter()
-            // The server for the task's own tools goes with the run.
-            .filter(|(name, _)| task.host_server().as_ref() != Some(*name))
             .map(|(name, it)| (name.clone(), KeptServer::of(it)))
             .collect(),
         host_tools: task.host_tools.iter().map(|tool| tool.name().to_owned()).collect(),
@@ -154,7 +152,8 @@ fn take_over(task: &mut Task, options: &ResumeOptions) -> Result<(), ResumeGap> 
     let mut missing = Vec::new();
     for (name, kept) in &options.mcp_servers {
         // Bowline's own server of this run has the name of a server that the session had.
-        let is_taken = task.request.mcp_servers.contains_key(name);
+        let is_taken =
+            task.request.mcp_servers.contains_key(name) || task.host_server().as_ref() == Some(name);
         match kept.server(|name| variables.get(name).cloned()).filter(|_| !is_taken) {
             Some(server) => drop(task.request.mcp_servers.insert(name.clone(), server)),
             None => missing.push(name.clone()),

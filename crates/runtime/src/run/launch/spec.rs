@@ -14,6 +14,7 @@ use super::driver::{self, Driver, completed};
 use super::{replan, resumed};
 use crate::agents::installed::{self, KnownProgram, Succession};
 use crate::run::error::Error;
+use crate::run::host_tools;
 use crate::run::task::{AttemptContext, JournalChoice, Task};
 use crate::sessions::journal::{Home, SessionMeta, new_session_id};
 use crate::system::{clock, host};
@@ -47,7 +48,10 @@ impl RunSpec {
         // Before `completed`, which copies the request with the id in it.
         resumed::settle(task).await?;
         resumed::translate(task, driver.name())?;
-        let request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
+        let mut request = completed(task, &driver, task.chosen_model(), task.profile.as_ref())?;
+        if let Some(address) = &context.host_address {
+            request.mcp_servers.insert(host_tools::SERVER.to_owned(), address.clone());
+        }
         let mut known = known_program(task, driver.manifest());
         if let Some(manifest) = driver.manifest().filter(|_| !known.is_settled())
             && driver::must_be_kept(task, manifest)

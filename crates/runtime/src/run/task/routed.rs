@@ -6,7 +6,7 @@ use std::time::Duration;
 use bowline_engine::Numbering;
 use bowline_engine::budget::Amounts;
 use bowline_engine::retry::Fallback;
-use bowline_protocol::{Kind, Millis, SessionId};
+use bowline_protocol::{Kind, McpServer, Millis, SessionId};
 use bowline_providers::invocation::external::ExternalCli;
 use bowline_providers::prices::Row;
 
@@ -67,6 +67,8 @@ pub(crate) struct AttemptContext {
     pub(crate) share: Option<Share>,
     /// The prices of its model in the router's file.
     pub(crate) prices: Vec<Row>,
+    /// The server for the tools of the task, once it listens.
+    pub(crate) host_address: Option<McpServer>,
     /// An external CLI in pi's form, and the model name that selects it.
     pub(crate) external: Option<(String, ExternalCli)>,
 }

@@ -1,6 +1,8 @@
 //! Functions of the caller that a task gives to its agent as tools.
 
-use super::Task;
+use bowline_protocol::Request;
+
+use super::{AttemptContext, Task};
 use crate::run::host_tools::{self, HostServer, HostTool, HostToolError, SERVER};
 
 impl Task {
@@ -14,8 +16,6 @@ impl Task {
     /// [`Task::only_named_mcp_servers`].
     pub fn tool(mut self, tool: HostTool) -> Self {
         self.host_tools.push(tool);
-        // A server of the caller with this name stays, so that `check_tools` finds it.
-        self.request.mcp_servers.entry(SERVER.to_owned()).or_insert_with(host_tools::placeholder);
         self
     }
 
@@ -29,14 +29,24 @@ impl Task {
         host_tools::check(&self.host_tools, &self.request.mcp_servers)
     }
 
-    /// Starts the server for the tools, if there are any, and puts its address into the request.
-    pub(crate) async fn serve_tools(&mut self) -> Result<Option<HostServer>, HostToolError> {
+    /// Adds the server for the tools, if there are any, to a request that is only checked or shown.
+    pub(crate) fn describe_tools(&self, request: &mut Request) {
+        if !self.host_tools.is_empty() {
+            request.mcp_servers.insert(SERVER.to_owned(), host_tools::form());
+        }
+    }
+
+    /// Starts the server for the tools, if there are any. The context of the run gets its address.
+    pub(crate) async fn serve_tools(
+        &self,
+        context: &mut AttemptContext,
+    ) -> Result<Option<HostServer>, HostToolError> {
         if self.host_tools.is_empty() {
             return Ok(None);
         }
         self.check_tools()?;
         let server = host_tools::serve(&self.host_tools).await?;
-        self.request.mcp_servers.insert(SERVER.to_owned(), server.address());
+        context.host_address = Some(server.address());
         Ok(Some(server))
     }
 }
