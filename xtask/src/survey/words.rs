@@ -53,7 +53,7 @@ pub(super) fn figures(sources: &[Source]) -> Vec<Figure> {
 /// The figures of the tree when they were last lowered.
 const HIDDEN: f64 = 0.0;
 const SUBJECTS: f64 = 1.0;
-const UNEXPLAINED: f64 = 97.6;
+const UNEXPLAINED: f64 = 97.55;
 
 /// Returns the first word of each sentence of a line.
 fn sentences(comment: &str) -> impl Iterator<Item = &str> {
