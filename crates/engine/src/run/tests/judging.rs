@@ -71,20 +71,20 @@ fn after(world: &mut World, act: impl FnOnce(&mut World)) -> String {
 }
 
 fn decisions(world: &World) -> Vec<(Decision, Decider, Option<String>)> {
-    let decided = |event: &bowline_protocol::Event| match &event.kind {
-        Kind::ApprovalDecided(it) => Some((it.decision, it.by, it.rule.clone())),
-        _ => None,
-    };
-    world.events.iter().filter_map(decided).collect()
+    let mut decisions = Vec::new();
+    for event in &world.events {
+        if let Kind::ApprovalDecided(it) = &event.kind {
+            decisions.push((it.decision, it.by, it.rule.clone()));
+        }
+    }
+    decisions
 }
 
 /// Returns the verdict, rule and risk of the only request.
 fn ruling(world: &World) -> Option<(PolicyVerdict, String, Risk)> {
-    world.events.iter().find_map(|event| match &event.kind {
-        Kind::ApprovalAsked(it) => {
-            it.ruling.as_ref().map(|ruling| (ruling.verdict, ruling.rule.clone(), it.risk))
-        }
-        _ => None,
+    world.events.iter().find_map(|event| {
+        let Kind::ApprovalAsked(it) = &event.kind else { return None };
+        it.ruling.as_ref().map(|ruling| (ruling.verdict, ruling.rule.clone(), it.risk))
     })
 }
 
