@@ -21,6 +21,8 @@ mod session;
 mod tools;
 mod wire;
 
+use std::borrow::Cow;
+
 use bowline_protocol::kinds::Transport;
 
 use self::dialect::Acp;
@@ -63,6 +65,9 @@ pub fn agent(command: &str) -> Option<Manifest> {
     // `acp:claude-agent-acp` and `acp:npx -y @scope/claude-agent-acp@latest` start a program that Bowline knows by another name, so the
     // same rules keep it from the repository's code.
     if let Some(known) = command.split_whitespace().find_map(known_program) {
+        // `--acp` may undo what holds for one prompt: Qwen Code 0.24.4 loads a repository's `.env` then.
+        let over_acp = known.formats.iter().find(|(_, format)| format.dialect == NAME);
+        let known = over_acp.map_or(Cow::Borrowed(known), |(format, _)| known.in_format(format));
         manifest.repository.clone_from(&known.repository);
     }
     Some(manifest)
@@ -104,7 +109,10 @@ mod tests {
         let of = |name: &str| &catalogue::by_name(name).expect("it is built in").repository;
         assert_eq!(&repository("claude-agent-acp"), of("claude-acp"));
         assert_eq!(&repository("npx -y @scope/claude-agent-acp@1.2.3"), of("claude-acp"));
-        assert_eq!(&repository("/opt/bin/gemini --acp"), of("gemini"));
+        assert_eq!(repository("/opt/bin/gemini --acp").files, of("gemini").files);
+        // Its format over ACP has rules of its own.
+        assert!(repository("/opt/bin/gemini --acp").env.contains_key("GEMINI_RESTRICTED_MODE"));
+        assert!(repository("qwen --acp").refused.is_some() && of("qwen").refused.is_none());
         assert!(repository("my-agent --acp").unproven.is_some());
     }
 

@@ -8,6 +8,7 @@ use bowline_protocol::{
 use super::*;
 use crate::catalogue;
 use crate::manifest::Manifest;
+use crate::manifest::repository::Repository;
 
 fn manifest(name: &str) -> &'static Manifest {
     catalogue::by_name(name).expect("a provider of the catalogue")
@@ -240,10 +241,16 @@ fn capabilities_are_those_of_the_format() {
 #[test]
 fn every_provider_says_how_it_is_kept_from_a_repositorys_code() {
     for manifest in catalogue::built_in() {
+        let own = manifest.formats.values().filter_map(|format| format.own.as_ref()?.repository.as_ref());
+        let own: Vec<&Repository> = own.collect();
+        for how in own.iter().copied().chain([&manifest.repository]) {
+            let refuses_all = how.refused.is_some() && how.refused_for.is_empty();
+            let ways = [!how.args.is_empty() || !how.env.is_empty(), refuses_all, how.never.is_some()];
+            assert_eq!(ways.iter().filter(|way| **way).count(), 1, "{}: one way, or a reason", manifest.name);
+        }
         let how = &manifest.repository;
-        let ways = [!how.args.is_empty() || !how.env.is_empty(), how.refused.is_some(), how.never.is_some()];
-        assert_eq!(ways.iter().filter(|way| **way).count(), 1, "{}: one way, or a reason", manifest.name);
-        assert_eq!(how.files.is_empty(), how.never.is_some(), "{}: files, or never", manifest.name);
+        let needs_none = how.never.is_some() && own.is_empty();
+        assert_eq!(how.files.is_empty(), needs_none, "{}: files, or never", manifest.name);
     }
 }
 
@@ -267,6 +274,9 @@ fn who_may_only_read_or_ask_runs_no_code_of_the_repository() {
         assert!(line("qwen", mode, &kept(&[".qwen/settings.json"])).0.contains("--bare"));
         let (_, gemini) = line("gemini", mode, &kept(&[".gemini/settings.json"]));
         assert_eq!(gemini.env["GEMINI_CLI_TRUST_WORKSPACE"], "false");
+        // Each folder has its own files, and in this format none of them counts.
+        let (_, copilot) = line("copilot", mode, &kept(&[".github/hooks/x.json"]));
+        assert!(copilot.notices.is_empty(), "{:?}", copilot.notices);
         let refusal =
             build(manifest("opencode"), &request(mode), &kept(&["opencode.json"])).expect_err("no way");
         assert!(refusal.reason.contains("not trusted and has opencode.json"), "{refusal:?}");
@@ -302,6 +312,30 @@ fn who_may_only_read_or_ask_runs_no_code_of_the_repository() {
         ..request(PermissionMode::Read)
     };
     build(manifest("gemini"), &undone, &kept(&[".gemini/settings.json"])).expect_err("it would be undone");
+}
+
+/// Over its protocol, a program may use more of the repository than with one prompt.
+#[test]
+fn a_format_may_have_its_own_rule_for_the_code_of_the_repository() {
+    let made = |name: &str, format: Option<&str>, file: &str| {
+        let repository = RepositoryCode::Kept(vec![file.to_owned()]);
+        let wish = Wish { repository, format: format.map(str::to_owned), ..Wish::default() };
+        build(manifest(name), &Request { permission: PermissionMode::Ask, ..ask("x") }, &wish)
+    };
+    for (name, file) in [("qwen", ".env"), ("copilot", ".github/hooks/x.json")] {
+        made(name, None, file).expect("one prompt is no danger");
+        let refusal = made(name, Some("acp"), file).expect_err("it would use the file");
+        assert!(refusal.reason.starts_with("over ACP it "), "{refusal:?}");
+        assert!(refusal.reason.ends_with(&format!("is not trusted and has {file}")), "{refusal:?}");
+    }
+    let gemini = made("gemini", Some("acp"), ".env").expect("it can be kept from it");
+    assert_eq!(gemini.env["GEMINI_RESTRICTED_MODE"], "true");
+    let refusal = made("gemini", None, "app/.env").expect_err("it would take the variables");
+    assert!(refusal.reason.ends_with("this project is not trusted and has app/.env"), "{refusal:?}");
+    assert_eq!(refusal.remedies[0], Remedy::set(RequestField::Format.value("acp")));
+    // opencode has no format that helps.
+    let refusal = made("opencode", None, "opencode.json").expect_err("it would load the plugins");
+    assert_eq!(refusal.remedies[0], Remedy::TrustProject);
 }
 
 /// A live session checks its options before it has a prompt.

@@ -11,6 +11,7 @@ use bowline_protocol::{Approvals, Capabilities, PermissionMode, ResumeSupport, U
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::repository::Repository;
 use super::run::{Flag, HostOffer, Permission, Permissions, RunFlag, Stop};
 use super::{Format, Manifest, ManifestError, PromptStyle};
 use crate::conversation::protocol_client;
@@ -35,6 +36,9 @@ pub struct FormatOverrides {
     /// Permission modes that differ.
     #[serde(default)]
     pub permission: Permissions,
+    /// What keeps the program from the repository's code in this format, if it differs. Its files are those of the manifest.
+    #[serde(default)]
+    pub repository: Option<Repository>,
     /// How a run is ended politely.
     #[serde(default)]
     pub stop: Stop,
@@ -133,6 +137,10 @@ impl Manifest {
         manifest.prompt = own.prompt;
         manifest.stop = own.stop;
         manifest.permission.extend(own.permission.clone());
+        // Rule by rule they would contradict each other: one keeps the program from the files, the other refuses it.
+        if let Some(repository) = &own.repository {
+            manifest.repository = Repository { files: self.repository.files.clone(), ..repository.clone() };
+        }
         let run = &mut manifest.run;
         (run.format, run.no_stream_format, run.live_format) = (None, None, None);
         let asks = |dialect: &str| protocol_client(dialect).is_some_and(|client| client.asks_host);
@@ -163,6 +171,9 @@ impl Manifest {
             let known = serde_json::to_value(&self.capabilities);
             if !known.is_ok_and(|known| known.get(&own.gives).is_some()) {
                 return wrong(".gives", format!("there is no capability `{}`", own.gives));
+            }
+            if own.repository.as_ref().is_some_and(|it| !it.files.is_empty()) {
+                return wrong(".repository.files", "the files are those of `[repository]`".into());
             }
             match self.with(name, own).check() {
                 Ok(()) => {}

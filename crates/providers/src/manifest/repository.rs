@@ -1,6 +1,7 @@
 //! The repository's own code that a program would run, and how a run prevents that: the section `[repository]`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ pub struct Repository {
     pub since: Option<Version>,
     /// Why it cannot be prevented. A run in a project with such a file is refused then.
     pub refused: Option<String>,
+    /// The only files for which `refused` counts, in whichever directory. Empty: all.
+    pub refused_for: Vec<String>,
     /// Why it is unknown whether it runs them. A run in a project with such a file gets a warning.
     pub unproven: Option<String>,
     /// Why there is nothing to prevent.
@@ -33,7 +36,17 @@ impl Repository {
     /// Returns whether the protection depends on the installed program: an older one may lack the option, or ignore
     /// the variable.
     pub fn depends_on_program(&self) -> bool {
-        self.refused.is_none() && (!self.args.is_empty() || self.since.is_some())
+        let refuses_all = self.refused.is_some() && self.refused_for.is_empty();
+        !refuses_all && (!self.args.is_empty() || self.since.is_some())
+    }
+
+    /// Returns those of some files for which a run is refused.
+    pub fn refused_files<'a>(&self, found: &'a [String]) -> Vec<&'a str> {
+        let counts = |file: &str| {
+            self.refused_for.is_empty() || self.refused_for.iter().any(|it| Path::new(file).ends_with(it))
+        };
+        let found = found.iter().map(String::as_str);
+        found.filter(|file| self.refused.is_some() && counts(file)).collect()
     }
 
     /// Returns why a program of this version is not known to honour `env`. An unknown version counts as too old.
@@ -56,6 +69,21 @@ impl Repository {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_may_count_for_some_files_only() {
+        let reason = Some("it reads them".to_owned());
+        let some =
+            Repository { refused: reason, refused_for: vec![".env".to_owned()], ..Repository::default() };
+        let found = ["app/.env", ".a/.env", ".a/settings.json", "my.env"].map(str::to_owned);
+        assert_eq!(some.refused_files(&found), ["app/.env", ".a/.env"]);
+        let all = Repository { refused_for: Vec::new(), ..some.clone() };
+        assert_eq!(all.refused_files(&found).len(), found.len());
+        let none = Repository { refused: None, ..some.clone() };
+        assert!(none.refused_files(&found).is_empty());
+        let with_args = |how: &Repository| Repository { args: vec!["--safe".to_owned()], ..how.clone() };
+        assert!(with_args(&some).depends_on_program() && !with_args(&all).depends_on_program());
+    }
 
     #[test]
     fn a_variable_counts_since_its_version() {

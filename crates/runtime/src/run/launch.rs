@@ -171,7 +171,7 @@ pub(crate) async fn prepare(
     notices.extend_from_slice(&spec.invocations[0].notices);
     notices.extend(unread);
     let mut opening = std::mem::take(&mut context.opening);
-    opening.extend(driver::lost_by_resuming(&task, &spec.driver).map(Kind::CapabilityDegraded));
+    opening.extend(driver::lost(&task, &spec.driver).map(Kind::CapabilityDegraded));
     let before = context.continues.take();
     let numbering = match (&end, &before) {
         (None, Some(before)) => before.numbering,

@@ -191,14 +191,22 @@ fn own_choice(task: &Task, driver: &Driver, streaming: Streaming) -> Option<Stri
 /// Returns the format of a session whose agent lives on or asks.
 fn two_way_format(task: &Task, driver: &Driver) -> Option<&'static str> {
     let manifest = driver.manifest()?;
-    let settings = task.settings.providers.get(driver.name());
-    let native = !task.agent_args.is_empty() || settings.is_some_and(|it| !it.args.is_empty());
     match task.live {
+        // Refused if it cannot be kept from the repository's code: it was started for many prompts and for approvals.
         Some(_) => manifest.live_format(),
-        // Native arguments are options of the command that people type. The command with a protocol may be another one, which
-        // knows neither all of them nor in the same meaning.
-        None => manifest.asking_format().filter(|_| (task.wants_answers() || task.has_policies()) && !native),
+        None => {
+            asking_format(task, manifest).filter(|it| refused_for_repository(task, manifest, it).is_none())
+        }
     }
+}
+
+/// Returns the format in which the agent of a run can ask, if the run wants that.
+fn asking_format(task: &Task, manifest: &'static Manifest) -> Option<&'static str> {
+    let settings = task.settings.providers.get(&manifest.name);
+    // Native arguments are options of the command that people type. The command with a protocol may be another one, which
+    // knows neither all of them nor in the same meaning.
+    let native = !task.agent_args.is_empty() || settings.is_some_and(|it| !it.args.is_empty());
+    manifest.asking_format().filter(|_| (task.wants_answers() || task.has_policies()) && !native)
 }
 
 /// Returns whether a task resumes a session by its id, and only a process for each prompt can do that.
@@ -207,14 +215,28 @@ fn resumes_per_prompt(task: &Task, driver: &Driver) -> bool {
         && driver.manifest().is_some_and(Manifest::resumes_per_prompt)
 }
 
-/// Describes what a session loses because only a process for each prompt can resume it.
-pub(super) fn lost_by_resuming(task: &Task, driver: &Driver) -> Option<CapabilityDegraded> {
-    if own_choice(task, driver, task.streaming).is_some() || !resumes_per_prompt(task, driver) {
+/// Describes what a run loses because it cannot use the format of a session whose agent lives on or asks.
+pub(super) fn lost(task: &Task, driver: &Driver) -> Option<CapabilityDegraded> {
+    if own_choice(task, driver, task.streaming).is_some() {
         return None;
     }
-    let format = two_way_format(task, driver)?;
+    lost_by_resuming(task, driver).or_else(|| lost_to_repository(task, driver.manifest()?))
+}
+
+/// Describes what a session loses because only a process for each prompt can resume it.
+fn lost_by_resuming(task: &Task, driver: &Driver) -> Option<CapabilityDegraded> {
+    let format = two_way_format(task, driver).filter(|_| resumes_per_prompt(task, driver))?;
     let own = driver.manifest()?.formats.get(format)?.own.as_deref()?;
     let reason = own.flags.get(&RunFlag::Resume)?.refused.clone()?;
+    Some(CapabilityDegraded { capability: own.gives.clone(), instead: own.instead.clone(), reason })
+}
+
+/// Describes what a run loses because its agent would run the repository's code in the format in which it can ask.
+fn lost_to_repository(task: &Task, manifest: &'static Manifest) -> Option<CapabilityDegraded> {
+    let format = asking_format(task, manifest).filter(|_| task.live.is_none())?;
+    let reason = refused_for_repository(task, manifest, format)?;
+    let own = manifest.formats.get(format)?.own.as_deref()?;
+    let reason = format!("{reason}; this project is not trusted");
     Some(CapabilityDegraded { capability: own.gives.clone(), instead: own.instead.clone(), reason })
 }
 
@@ -227,10 +249,27 @@ fn unrestricted(task: &Task) -> Unrestricted {
 
 /// Returns whether a task needs a program that can be kept from the code of its repository.
 pub(super) fn must_be_kept(task: &Task, manifest: &Manifest) -> bool {
-    let restricted = matches!(task.request.permission, PermissionMode::Read | PermissionMode::Ask);
-    restricted
-        && manifest.repository.depends_on_program()
-        && matches!(repository_code(task, manifest), RepositoryCode::Kept(files) if !files.is_empty())
+    manifest.repository.depends_on_program() && !kept_files(task, manifest).is_empty()
+}
+
+/// Returns why a format of a program cannot be used in the repository of a task.
+fn refused_for_repository(task: &Task, manifest: &Manifest, format: &str) -> Option<String> {
+    // First of all the manifest: the files are looked for only if something depends on them.
+    let manifest = manifest.in_format(format);
+    let reason = manifest.repository.refused.as_ref()?;
+    let files = kept_files(task, &manifest);
+    (!manifest.repository.refused_files(&files).is_empty()).then(|| reason.clone())
+}
+
+/// Returns the files of a repository from which the program of a task must be kept.
+fn kept_files(task: &Task, manifest: &Manifest) -> Vec<String> {
+    match task.request.permission {
+        PermissionMode::Read | PermissionMode::Ask => match repository_code(task, manifest) {
+            RepositoryCode::Kept(files) => files,
+            RepositoryCode::Allowed => Vec::new(),
+        },
+        PermissionMode::Edit | PermissionMode::Yolo => Vec::new(),
+    }
 }
 
 /// Returns whether a program may run code of the repository in which a task works: only of a project that is trusted.
@@ -247,3 +286,6 @@ fn repository_code(task: &Task, manifest: &Manifest) -> RepositoryCode {
     let shown = |path: &PathBuf| path.strip_prefix(&place.directory).unwrap_or(path).display().to_string();
     RepositoryCode::Kept(files.found.iter().map(shown).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,7 +89,7 @@ impl Planner {
             let mut cleanup = Cleanup::default();
             side_files.write(&spec.invocations, &mut cleanup)?;
             let attempts = plan::attempts(&spec.invocations, &task);
-            let lost = driver::lost_by_resuming(&task, &spec.driver).filter(|_| tells_loss);
+            let lost = driver::lost(&task, &spec.driver).filter(|_| tells_loss);
             let (launch, tree) = super::launch(&mut task, &spec, side_files.dir()).await?;
             let facts = PlanFacts {
                 // The session numbers on, and keeps its budget.
