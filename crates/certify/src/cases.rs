@@ -174,7 +174,6 @@ fn remembered(manifest: &Manifest) -> CaseClaim {
     }
 }
 
-/// Claims that a repository's code does not run, unless such runs are refused.
 /// Claims that policies can be enforced: the program asks before it acts in one of its formats.
 fn policed(manifest: &Manifest) -> CaseClaim {
     if manifest.asking_format().is_some() {
@@ -184,10 +183,13 @@ fn policed(manifest: &Manifest) -> CaseClaim {
     }
 }
 
+/// Claims that a repository's code does not run, unless all such runs are refused.
 fn repository_code(manifest: &Manifest) -> CaseClaim {
     match mode(manifest, PermissionMode::Ask) {
         CaseClaim::Yes => {
-            manifest.repository.refused.clone().map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why)))
+            let how = &manifest.repository;
+            let refused = how.refused.clone().filter(|_| how.refused_for.is_empty());
+            refused.map_or(CaseClaim::Yes, |why| CaseClaim::No(Some(why)))
         }
         refused => refused,
     }
@@ -256,7 +258,7 @@ const BEFORE_FAULTS: &[ContractCase] = &[
     )),
     twice(case(
         "repository-code",
-        "hooks, MCP servers and plugins of an untrusted repository do not run",
+        "hooks, MCP servers and plugins of an untrusted repository do not run, and it sets no address",
         repository_code,
         CaseBody::Runs(|context| Box::pin(repository::code(context))),
     )),

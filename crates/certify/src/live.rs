@@ -103,6 +103,16 @@ impl WatchedSession {
         Ok(last)
     }
 
+    /// Waits until no turn runs and no prompt waits, or until a condition outside of the session holds.
+    pub(crate) async fn rest_or(&self, holds: impl Fn() -> bool) -> CaseVerdict {
+        // A program that finds no address ends its turn without any request.
+        let rest = self.within("the end of the turn", self.session.turn_over());
+        tokio::select! {
+            rested = rest => rested.map(drop),
+            held = self.wait("a sign outside of the session", holds) => held,
+        }
+    }
+
     /// Waits until the session has no process.
     pub(crate) async fn without_process(&mut self) -> CaseVerdict {
         let time = Stopwatch::start();

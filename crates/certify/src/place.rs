@@ -65,6 +65,8 @@ pub(crate) enum StopCondition {
     File(PathBuf),
     /// The model was called, and this much time has passed.
     Asked(Duration),
+    /// This simulator, or that of the place, got a request of any kind.
+    Request(Arc<Simulator>),
 }
 
 impl CaseContext {
@@ -124,6 +126,18 @@ impl CaseContext {
 impl CasePlace {
     pub(crate) fn context(&self) -> &CaseContext {
         &self.context
+    }
+
+    /// Returns the address of the model.
+    pub(crate) fn base_url(&self) -> String {
+        self.api.as_ref().map_or(REFUSED.to_owned(), |api| api.base_url(None))
+    }
+
+    /// Removes the variables with the address of the model. Returns whether there were any.
+    pub(crate) fn forget_address(&mut self) -> bool {
+        let (base, before) = (self.base_url(), self.plan.env.len());
+        self.plan.env.retain(|_, value| !value.contains(&base));
+        self.plan.env.len() < before
     }
 
     /// Returns a task that changes nothing; its prompt selects the scenario.
@@ -252,6 +266,11 @@ impl CasePlace {
         self.api.iter().flat_map(|api| api.ledger()).collect()
     }
 
+    /// Returns whether another simulator, or that of the place, got a request of any kind.
+    pub(crate) fn has_request(&self, other: &Simulator) -> bool {
+        !other.ledger().is_empty() || !self.all_requests().is_empty()
+    }
+
     /// Returns whether a scenario answered.
     pub(crate) fn was_answered_by(&self, scenario: &str) -> bool {
         self.requests().iter().any(|entry| entry.choice.as_ref().is_some_and(|it| it.scenario == scenario))
@@ -296,6 +315,7 @@ impl CasePlace {
                 StopCondition::Deltas(most) => deltas >= *most,
                 StopCondition::File(path) => path.exists(),
                 StopCondition::Asked(since) => self.asked_for(*since),
+                StopCondition::Request(other) => self.has_request(other),
             });
             if due && stopped.is_none() {
                 stopped = Some(Stopwatch::start());
