@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use bowline_engine::{LivePlan, Numbering, RunPlan, Session};
 use bowline_process as process;
-use bowline_protocol::{Kind, RawFile};
+use bowline_protocol::kinds::Notice;
+use bowline_protocol::{Kind, RawFile, SessionId};
 use bowline_providers::invocation::{Invocation, Preview};
 use bowline_providers::manifest::run::HostOffer;
 use tokio::sync::oneshot;
@@ -39,10 +40,10 @@ use crate::run::git::Tree;
 use crate::run::policy::PolicyDesk;
 use crate::run::record::Record;
 use crate::run::subscribe::{EventStream, event_channel};
-use crate::run::task::{AttemptContext, JournalChoice, Task};
+use crate::run::task::{AttemptContext, JournalChoice, RetriedAttempt, Task};
 use crate::run::turn::Turn;
 use crate::run::watch::{WatchedRun, WatchedRuns};
-use crate::sessions::budget;
+use crate::sessions::budget::SpendTracker;
 use crate::sessions::control::{self, Control, OrderInbox};
 use crate::sessions::journal::{Home, JournalEnd, SessionHold, Writer, new_session_id};
 use crate::sessions::session_monitor::{self, MonitorGuard, MonitorPace, MonitoredRun};
@@ -137,28 +138,21 @@ pub(crate) async fn prepare(
     orders: OrderInbox,
     watcher: Watcher,
 ) -> Result<Prepared, Error> {
-    // Boxed: every future on the way would have to store it.
-    if let Some(before) = &context.continues {
-        task.continues = Some(before.session.clone());
-    }
+    task.continues = context.continues.as_ref().map(|it| it.session.clone()).or(task.continues.take());
     #[cfg(feature = "testing")]
     let cast = task.cast.clone();
     let host_server = task.serve_tools(&mut context).await?;
+    // Boxed: every future on the way would have to store it.
     let spec = Box::pin(RunSpec::of(&mut task, &context)).await?;
     // An attempt of the router has the share of its request, with what earlier attempts used.
     let share = context.share.take().or_else(|| task.share.take());
-    let spending = spending::plan(&task, &context, &spec.driver);
     // Before the journal: a task that is over its budget leaves no session behind.
-    let (mut spend, budget, unread) = budget::SpendTracker::open(spending, share.as_ref(), &spec.session)?;
+    let (mut spend, budget, unread) = spending::open(&task, &context, &spec, share.as_ref())?;
     let mut cleanup = Cleanup::default();
     // Declared before the journal, so that it is dropped after it.
     let mut unstarted = Unstarted::default();
     let opened = journal::open(&task, &context, &spec, &mut cleanup).await?;
-    let (journal, end) = opened.map_or((None, None), |opened| (Some(opened.writer), opened.end));
-    if let (Some(journal), Some(end)) = (&journal, &end) {
-        spend.continues(&spec.session, end.next_seq);
-        unstarted.hold = Some(journal.hold());
-    }
+    let (journal, end) = unstarted.opened(opened, &spec.session, &mut spend);
     check_history(&task, &spec, end.as_ref())?;
     let mut cleanup_files = Cleanup::default();
     // After the journal: in the session's directory, the cleanup after a killed runner finds these files.
@@ -167,16 +161,9 @@ pub(crate) async fn prepare(
     let attempts = plan::attempts(&spec.invocations, &task);
     let (launch, tree) = launch(&mut task, &spec, side_files.dir()).await?;
     let policy = policy_desk(&task, journal.as_ref())?;
-    let mut notices = std::mem::take(&mut task.notices);
-    notices.extend_from_slice(&spec.invocations[0].notices);
-    notices.extend(unread);
-    let mut opening = std::mem::take(&mut context.opening);
-    opening.extend(driver::lost(&task, &spec.driver).map(Kind::CapabilityDegraded));
+    let (notices, opening) = first_reports(&mut task, &mut context, &spec, unread);
     let before = context.continues.take();
-    let numbering = match (&end, &before) {
-        (None, Some(before)) => before.numbering,
-        (end, _) => numbering(end.as_ref(), &launch),
-    };
+    let numbering = numbering(end.as_ref(), before.as_ref(), &launch);
     let (delay, files) = (context.delay, tree.is_some());
     let plan =
         plan::plan(&spec, &task, PlanFacts { numbering, attempts, notices, opening, delay, budget, files });
@@ -188,15 +175,12 @@ pub(crate) async fn prepare(
     let dir = journal.as_ref().map(|journal| journal.dir().to_owned());
     // A temporary journal is deleted behind the last attempt, and not behind the one that created it.
     let cleanup = before.map_or_else(|| Arc::new(cleanup), |before| before.cleanup);
-    // Only this process knows of a journal that is deleted with the run.
-    let known = dir.clone().filter(|dir| !cleanup.covers(dir));
     let alerts = task.alerts.take().map(|alerts| (alerts, control.clone()));
-    let watched = monitored(&task, &spec, &plan, known, control);
+    let watched = monitored(&task, &spec, &plan, dir.clone().filter(|dir| !cleanup.covers(dir)), control);
     let channel = (watcher == Watcher::Yes).then(|| event_channel(dir, cleanup.clone(), numbering.next_seq));
     let (sender, receiver) = channel.unzip();
     let RunSpec { session, driver, request, succession, .. } = *spec;
-    let callback = task.callback.take().map(SharedCallback::into_callback);
-    let excerpt_limit = task.excerpt_limit;
+    let (callback, excerpt_limit) = (task.callback.take(), task.excerpt_limit);
     let replanner = replanned_from.map(|capabilities| {
         let session = session.clone();
         Box::new(Replanner { task, driver, request, session, side_files, capabilities })
@@ -208,7 +192,7 @@ pub(crate) async fn prepare(
         launch,
         journal,
         sender,
-        callback,
+        callback: callback.map(SharedCallback::into_callback),
         alerts,
         excerpt_limit,
         orders,
@@ -258,7 +242,8 @@ fn engine(plan: RunPlan, live: Option<LivePlan>) -> Session {
     }
 }
 
-/// Has the monitor watch a run. `known` is its directory, if other processes can find it there.
+/// Has the monitor watch a run. `known` is its directory, if other processes can find it there: only this process knows of a journal
+/// that is deleted with the run.
 fn monitored(
     task: &Task,
     spec: &RunSpec,
@@ -283,9 +268,25 @@ fn monitored(
     })
 }
 
-/// Returns where the numbers of a run begin: behind those of the session that it continues.
-fn numbering(end: Option<&JournalEnd>, launch: &Launch) -> Numbering {
-    let Some(end) = end else { return Numbering::default() };
+/// Returns what a run reports before its agent starts: notices, and the events that the journal begins with.
+fn first_reports(
+    task: &mut Task,
+    context: &mut AttemptContext,
+    spec: &RunSpec,
+    unread: Vec<Notice>,
+) -> (Vec<Notice>, Vec<Kind>) {
+    let mut notices = std::mem::take(&mut task.notices);
+    notices.extend_from_slice(&spec.invocations[0].notices);
+    notices.extend(unread);
+    let mut opening = std::mem::take(&mut context.opening);
+    opening.extend(driver::lost(task, &spec.driver).map(Kind::CapabilityDegraded));
+    (notices, opening)
+}
+
+/// Returns where the numbers of a run begin: behind those of the session or of the attempt that it continues.
+fn numbering(end: Option<&JournalEnd>, before: Option<&RetriedAttempt>, launch: &Launch) -> Numbering {
+    // The journal knows best. A run without one goes on behind the attempt before it.
+    let Some(end) = end else { return before.map(|before| before.numbering).unwrap_or_default() };
     let output = if launch.is_terminal() { RawFile::Pty } else { RawFile::Stdout };
     Numbering {
         next_seq: end.next_seq,
@@ -299,6 +300,23 @@ fn numbering(end: Option<&JournalEnd>, launch: &Launch) -> Numbering {
 #[derive(Default)]
 struct Unstarted {
     hold: Option<SessionHold>,
+}
+
+impl Unstarted {
+    /// Takes apart an opened journal. Puts the session that it continues under its guard, and has the spending go on with it.
+    fn opened(
+        &mut self,
+        opened: Option<journal::OpenJournal>,
+        session: &SessionId,
+        spend: &mut SpendTracker,
+    ) -> (Option<Writer>, Option<JournalEnd>) {
+        let (journal, end) = opened.map_or((None, None), |opened| (Some(opened.writer), opened.end));
+        if let (Some(journal), Some(end)) = (&journal, &end) {
+            spend.continues(session, end.next_seq);
+            self.hold = Some(journal.hold());
+        }
+        (journal, end)
+    }
 }
 
 impl Drop for Unstarted {

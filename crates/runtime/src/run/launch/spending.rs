@@ -1,14 +1,26 @@
 //! The limits of a task's spending: the caller's limits, else those of the settings.
 
-use bowline_engine::budget::Amounts;
+use bowline_engine::budget::{Amounts, Budget};
+use bowline_protocol::kinds::Notice;
 
 use super::Driver;
+use super::spec::RunSpec;
 use crate::run::task::{AttemptContext, JournalChoice, Task};
-use crate::sessions::budget::SpendingPlan;
+use crate::sessions::budget::{BudgetError, Share, SpendTracker, SpendingPlan};
 use crate::sessions::journal::Home;
 
+/// Opens the tracker of what a run spends. Returns its budget, and notices about lines of the ledger that could not be read.
+pub(super) fn open(
+    task: &Task,
+    context: &AttemptContext,
+    spec: &RunSpec,
+    share: Option<&Share>,
+) -> Result<(SpendTracker, Budget, Vec<Notice>), BudgetError> {
+    SpendTracker::open(plan(task, context, &spec.driver), share, &spec.session)
+}
+
 /// Returns what the run of a task may spend.
-pub(super) fn plan(task: &Task, context: &AttemptContext, driver: &Driver) -> SpendingPlan {
+fn plan(task: &Task, context: &AttemptContext, driver: &Driver) -> SpendingPlan {
     let (settings, manifest) = (&task.settings, driver.manifest());
     let home = match &task.journal {
         // Pretended spending counts in no budget.
