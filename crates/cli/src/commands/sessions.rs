@@ -118,8 +118,11 @@ fn list(args: &SessionsArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     if args.key.is_none() {
         // Skip damaged sessions that are older than the list.
         let oldest = rows.last().filter(|_| is_cut).map(|row| row.session.clone());
-        let damaged = registry.damaged(oldest.as_ref())?.into_iter();
-        rows.extend(damaged.filter(|it| args.all || it.running).map(SessionRow::from));
+        let damaged = match which {
+            SessionFilter::All => registry.damaged(oldest.as_ref())?,
+            SessionFilter::Running => registry.of_newer_runners()?,
+        };
+        rows.extend(damaged.into_iter().map(SessionRow::from));
         // An id begins with its date and time, so this order is newest first.
         rows.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
     }
@@ -261,18 +264,16 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
         return Err(CommandError::new(Fault::Unfit, message)
             .hint("the process that runs it hangs and has other sessions, or belongs to another user"));
     }
-    let newer: Vec<String> = match args.all {
-        true => left_to_newer(&registry)?.into_iter().map(|it| it.session.to_string()).collect(),
-        false => Vec::new(),
-    };
-    if !newer.is_empty() {
+    let newer = registry.of_newer_runners()?;
+    if args.all && !newer.is_empty() {
+        let newer: Vec<&str> = newer.iter().map(|it| it.session.as_str()).collect();
         let message = format!("could not stop: {}", newer.join(", "));
         return Err(CommandError::new(Fault::Unfit, message).hint(NEWER_RUNS));
     }
     if args.all && killed.is_empty() {
         Ui::new().status("no session is running");
     }
-    for left in left_to_newer(&registry)? {
+    for left in newer {
         if args.sessions.iter().any(|id| id == left.session.as_str()) {
             let error = CommandError::new(Fault::Unfit, format!("could not stop `{}`", left.session));
             return Err(error.caused_by(left.problem).hint(NEWER_RUNS));
@@ -287,13 +288,6 @@ pub(crate) fn stop(args: &StopArgs, stdout: &mut Stdout) -> Result<(), CommandEr
 
 /// The remedy of a session that this version cannot stop.
 const NEWER_RUNS: &str = "a newer version of bowline runs it: stop it with that version";
-
-/// Lists the sessions that runners of a newer version have open.
-fn left_to_newer(registry: &Registry) -> Result<Vec<DamagedSession>, CommandError> {
-    let mut newer = registry.damaged(None)?;
-    newer.retain(|it| it.is_newer() && it.running);
-    Ok(newer)
-}
 
 /// Returns the error about a requested session that is not running.
 fn missing(args: &StopArgs, registry: &Registry, killed: &[Killed]) -> Result<Option<String>, CommandError> {

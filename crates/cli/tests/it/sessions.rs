@@ -1,5 +1,8 @@
 //! `bowline sessions` and `bowline stop`: what runs is found from another process, and ended.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -157,6 +160,39 @@ fn a_session_is_found_by_a_part_of_its_id_and_one_that_is_not_there_is_named() {
     let several = resume(&["--resume", &id[..6]]);
     several.tells(&["` names 2 sessions", "`bowline sessions --all`"]);
     world.nobody_is_left();
+}
+
+/// A home may have thousands of sessions that are over.
+#[test]
+fn a_session_that_is_over_is_opened_by_all_alone() {
+    let world = World::new();
+    world.practice(&["say one"]).end().exits(0);
+    let id = listed(&world, &["--all"])[0]["session"].as_str().unwrap().to_owned();
+    // A pipe in the place of the description shows who opens it: without a reader, it cannot be opened for writing.
+    let over = world.path("home").join("sessions").join("s-20200101-000000000-00000000");
+    std::fs::create_dir(&over).unwrap();
+    let pipe = over.join("session.json");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let is_opened_by = |args: &[&str]| {
+        let (ended, opened) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+                    let writer = rustix::fs::open(&pipe, flags, rustix::fs::Mode::empty());
+                    opened.fetch_or(writer.is_ok(), Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let _ = told(&world, args);
+            ended.store(true, Ordering::Relaxed);
+        });
+        opened.into_inner()
+    };
+    for args in [&["sessions"][..], &["stop", "--all"], &["stop", "--key", "k"], &["stop", &id]] {
+        assert!(!is_opened_by(args), "{args:?}");
+    }
+    assert!(is_opened_by(&["sessions", "--all"]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Session directories that cannot be read, and the removal of sessions.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use bowline_protocol::{SessionId, Timestamp};
@@ -35,17 +36,27 @@ impl Registry {
     pub fn damaged(&self, since: Option<&SessionId>) -> Result<Vec<DamagedSession>, RegistryError> {
         let mut damaged = Vec::new();
         for dir in self.home.session_dirs()? {
-            let Some(name) = dir.file_name().and_then(|name| name.to_str()) else { continue };
-            let session = SessionId::from(name);
-            if since.is_some_and(|since| session.as_str() < since.as_str()) {
-                continue;
-            }
-            if let Some((problem, running)) = problem_of(&dir) {
-                damaged.push(DamagedSession { session, changed_at: changed_at(&dir), problem, running });
+            let is_older =
+                |since: &SessionId| dir.file_name().is_some_and(|name| name < OsStr::new(since.as_str()));
+            if !since.is_some_and(is_older) {
+                damaged.extend(damaged_session(&dir));
             }
         }
         damaged.sort_by(|one, other| other.session.as_str().cmp(one.session.as_str()));
         Ok(damaged)
+    }
+
+    /// Lists the sessions that runners of a newer version have open, the newest first.
+    ///
+    /// Such a session is marked as unfinished, so this opens no file of a session that is over, however many there are.
+    /// [`Self::damaged`] reads the description of every session.
+    pub fn of_newer_runners(&self) -> Result<Vec<DamagedSession>, RegistryError> {
+        let mut newer: Vec<DamagedSession> =
+            self.home.live_dirs()?.iter().filter_map(|dir| damaged_session(dir)).collect();
+        // A runner may have ended since its lock was looked at.
+        newer.retain(|it| it.is_newer() && it.running);
+        newer.reverse();
+        Ok(newer)
     }
 
     /// Removes a session that is over, or whose directory is damaged, with all its files. Ends processes that its agent left first.
@@ -75,6 +86,13 @@ impl Registry {
 
 fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> JournalError {
     JournalError::Io { doing, path: path.to_owned(), source }
+}
+
+/// Returns a directory that cannot be read as a session.
+fn damaged_session(dir: &Path) -> Option<DamagedSession> {
+    let session = SessionId::from(dir.file_name()?.to_str()?);
+    let (problem, running) = problem_of(dir)?;
+    Some(DamagedSession { session, changed_at: changed_at(dir), problem, running })
 }
 
 /// Returns why a directory cannot be read as a session, and whether it runs.
