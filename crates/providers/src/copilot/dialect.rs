@@ -74,7 +74,6 @@ impl ShapedDialect for Copilot {
 
 impl Copilot {
     fn object(&mut self, raw: &str, line: &CopilotLine<'_>, out: &mut Output<'_>) {
-        out.quiet();
         let data = &line.data.0;
         match line.type_name.str() {
             "assistant.message_delta" => {
@@ -104,9 +103,11 @@ impl Copilot {
             _ if self.work.take(line, out) || self.session.take(line, out) => {}
             other => {
                 let name = Some(other).filter(|name| !name.is_empty());
-                out.unrecognized(UnrecognizedReason::UnknownType, raw, name);
+                return out.unrecognized(UnrecognizedReason::UnknownType, raw, name);
             }
         }
+        // Last: output of which no line is known must not count as understood.
+        out.quiet();
     }
 
     fn call_failed(&mut self, data: &CopilotData<'_>) {

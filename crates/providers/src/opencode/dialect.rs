@@ -15,6 +15,9 @@ use crate::dialects::shaped::ShapedDialect;
 use crate::failure::Report;
 use crate::{lenient, usage};
 
+/// The types of its lines.
+const TYPES: [&str; 7] = ["text", "reasoning", "tool_use", "step_start", "step_finish", "error", "done"];
+
 /// Reads the output of opencode.
 #[derive(Debug, Default)]
 pub(crate) struct Opencode {
@@ -71,24 +74,26 @@ impl ShapedDialect for Opencode {
 
 impl Opencode {
     fn object(&mut self, raw: &str, line: &OpencodeLine<'_>, out: &mut Output<'_>) {
+        // First the type: a line that is not known changes nothing, and output without a known line must not count as understood.
+        let name = line.type_name.str();
+        if !TYPES.contains(&name) {
+            let name = Some(name).filter(|name| !name.is_empty());
+            return out.unrecognized(UnrecognizedReason::UnknownType, raw, name);
+        }
         out.quiet();
         // There is no `init` line: each line has the session's id, and the first one comes after the model's first answer.
         self.session(line, out);
         let part = &line.part.0;
         out.overcome();
-        match line.type_name.str() {
+        match name {
             "text" => self.parts.text(part, out),
             "reasoning" => self.parts.reasoning(part, out),
             "tool_use" => self.parts.tool(part, out),
             "step_start" => self.step_start(part, out),
             "step_finish" => self.step_finish(part, out),
             "error" => self.error(&line.error.0, out),
-            // Newer versions report that the session is idle. Denials are on stderr, the outcome is the exit code.
-            "done" => {}
-            other => {
-                let name = Some(other).filter(|name| !name.is_empty());
-                out.unrecognized(UnrecognizedReason::UnknownType, raw, name);
-            }
+            // Newer versions report with `done` that the session is idle. Denials are on stderr, the outcome is the exit code.
+            _ => {}
         }
     }
 

@@ -53,6 +53,26 @@ fn long_lines_are_told_together_up_to_a_span() {
     assert!(!together.iter().any(|(_, span)| long(*span)), "{together:?}");
 }
 
+/// A new release may change its whole format. A success without an answer would hide that.
+#[test]
+fn lines_of_unknown_types_alone_are_no_success_in_any_dialect() {
+    let check = |dialect: &str, line: &str| {
+        let summary = Run::of(dialect, &format!("{line}\n{line}\n")).summary();
+        let told = (summary["outcome"].as_str(), summary["failure"]["code"].as_str());
+        assert_eq!(told, (Some("failed"), Some("format_changed")), "{dialect}: {line}");
+    };
+    for entry in dialects::ALL {
+        // Plain text is the answer, whatever it has.
+        if entry.name != "text" {
+            check(entry.name, r#"{"type":"a"}"#);
+        }
+        // For a document without types, the id of a session is enough.
+        if !["text", "json"].contains(&entry.name) {
+            check(entry.name, r#"{"type":"a","sessionID":"s","session_id":"s","part":{"type":"b"}}"#);
+        }
+    }
+}
+
 #[test]
 fn nothing_of_a_row_is_lost_in_any_dialect() {
     let stdout = "x\n".repeat(2_750);
