@@ -15,6 +15,9 @@ const TAIL: usize = 5;
 /// The maximum width of such a line.
 const TAIL_WIDTH: usize = 200;
 
+/// The decoder's message about a program that printed nothing.
+const NOTHING_PRINTED: &str = "the program exited without printing anything";
+
 /// Formats the failure of a turn like every other error.
 pub(super) fn failure(failure: &Failure, now: Timestamp, options: &RenderOptions) -> String {
     // People search for the code. Leave it out if the message has the same word.
@@ -24,7 +27,8 @@ pub(super) fn failure(failure: &Failure, now: Timestamp, options: &RenderOptions
     }
     let mut causes = Vec::new();
     let message = words::one_line(&failure.message);
-    if !message.is_empty() {
+    // The line above says the same in other words.
+    if !message.is_empty() && message != NOTHING_PRINTED {
         causes.push(message);
     }
     let mut hints = Vec::new();
@@ -180,8 +184,8 @@ pub(super) struct RunFooter<'a> {
 }
 
 impl RunFooter<'_> {
-    /// Formats the line. If it does not fit, tokens are left out first, then retries, model and cost; provider, time and
-    /// session always stay.
+    /// Formats the line. If it does not fit, cached tokens are left out first, then all tokens, retries, model and cost; provider,
+    /// time and session always stay.
     pub(super) fn line(&self, summary: &RunSummary, tally: &Tally, columns: usize, glyphs: Glyphs) -> String {
         // The part with the highest number is left out first.
         let mut parts: Vec<(u8, String)> = Vec::new();
@@ -200,6 +204,9 @@ impl RunFooter<'_> {
         loop {
             let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(glyphs.dot());
             let least = parts.iter().map(|(rank, _)| *rank).max().filter(|rank| *rank > 0);
+            if self.cached && words::width(&line) > columns {
+                return RunFooter { cached: false, ..*self }.line(summary, tally, columns, glyphs);
+            }
             match least {
                 Some(rank) if words::width(&line) > columns => parts.retain(|(it, _)| *it != rank),
                 _ => return line,

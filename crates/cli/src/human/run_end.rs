@@ -56,11 +56,7 @@ impl Renderer {
             self.say(RemarkLevel::Usual, &PaintedLine::of(Paint::Plain, line));
         }
         let stderr = self.canvas.screen().stderr;
-        let columns = if stderr.tty && self.options.detail <= DetailLevel::Usual {
-            usize::from(stderr.width)
-        } else {
-            usize::MAX
-        };
+        let columns = if stderr.tty { usize::from(stderr.width) } else { usize::MAX };
         let line = self.footer(summary, columns);
         self.say(RemarkLevel::Usual, &PaintedLine::of(Paint::Dim, line));
         if let Some(journal) = &summary.journal {

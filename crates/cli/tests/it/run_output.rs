@@ -154,6 +154,23 @@ fn an_unknown_model_gets_the_command_that_helps() {
     ended("something-else").tells(&[&format!("the model `something-else` may not exist: {lists}")]);
 }
 
+/// The practice agent is where people meet that hint first.
+#[test]
+fn the_models_of_the_practice_agent_are_listed() {
+    let world = World::new();
+    let listed = world.bowline(&["models", "practice"]).end().exits(0).stdout;
+    for model in ["practice-1", "practice-small", "practice-large"] {
+        assert!(listed.contains(model), "{listed}");
+    }
+}
+
+#[test]
+fn an_agent_that_prints_nothing_is_told_once() {
+    let ended = World::new().practice(&["result"]).with(&["--format", "text"]).end().exits(1);
+    let told: Vec<&str> = ended.stderr.lines().filter(|line| !line.starts_with("practice ")).collect();
+    assert_eq!(told, ["error: the agent printed nothing (empty)"]);
+}
+
 #[test]
 fn a_failure_is_told_in_full() {
     let world = World::new();

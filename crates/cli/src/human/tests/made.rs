@@ -213,6 +213,27 @@ fn files_time_tokens_and_cost() {
 }
 
 #[test]
+fn the_footer_leaves_out_fields_with_all_details_too() {
+    let events = || {
+        made(&[
+            json!({"type": "session_started", "model": "gpt-7-with-a-name-of-some-length", "cwd": "/w"}),
+            began(),
+            text("m", "Done.\n"),
+            done(),
+        ])
+    };
+    let footer = |columns: u16| {
+        let show = Show::of(events(), Streams::Terminal(columns)).detail(DetailLevel::Verbose);
+        let screen = show.screen();
+        let line = screen.lines().find(|line| line.contains("gpt-7") && line.contains("$0.0123"));
+        line.expect("a footer in one line").trim_end().to_owned()
+    };
+    let (wide, narrow) = (footer(120), footer(80));
+    assert!(wide.contains(" (800 cached), "), "{wide}");
+    assert!(!narrow.contains("cached") && narrow.chars().count() <= 80, "{narrow}");
+}
+
+#[test]
 fn a_crash_shows_the_last_words_of_the_agent() {
     let failure = json!({"category": "unknown", "code": "crashed", "message": "the agent ended by signal 11",
         "retry": false, "fallback": true, "exit": {"signal": 11},
