@@ -251,8 +251,8 @@ fn monitored(
     known: Option<PathBuf>,
     control: Control,
 ) -> MonitorGuard {
-    // The wait before the start does not count. A live session has a limit for each turn only.
-    let limit = plan.attempts[0].limits.total.filter(|_| task.live.is_none());
+    // The wait before the start does not count.
+    let limit = plan.attempts[0].limits.total.filter(|_| task.is_limited_from_its_start());
     session_monitor::watch(MonitoredRun {
         session: spec.session.clone(),
         key: spec.request.key.clone(),

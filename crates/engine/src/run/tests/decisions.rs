@@ -337,3 +337,19 @@ fn a_stop_denies_what_waits_for_a_person() {
         "!answer(5, refused: the session is being stopped, or is over)"
     );
 }
+
+#[test]
+fn a_run_is_not_overdue_while_a_person_is_waited_for() {
+    let mut world = asking_a_person(PermissionMode::Ask);
+    world.says(SHELL);
+    let overdue = |world: &mut World| {
+        after(world, |world| {
+            world.give(RunInput::Overdue(Millis(120_000)));
+        })
+    };
+    assert_eq!(overdue(&mut world), "");
+    world.order(1, SessionOrder::Decide { approval: Some("1".into()), verdict: ALLOW });
+    synced(&mut world, 1);
+    // The machine slept while the agent worked.
+    assert!(overdue(&mut world).starts_with("notice:watchdog_total state:stopping"), "{}", world.log());
+}

@@ -130,8 +130,8 @@ fn session_meta(task: &Task, context: &AttemptContext, spec: &RunSpec) -> Sessio
     meta.key.clone_from(&request.key);
     meta.label.clone_from(&task.label);
     meta.container.clone_from(&request.docker);
-    // The limit of a live session is that of each turn.
-    let limit = invocations[0].limits.total.filter(|_| !task.no_timeout && task.live.is_none());
+    let limit = invocations[0].limits.total;
+    let limit = limit.filter(|_| !task.no_timeout && task.is_limited_from_its_start());
     meta.limit_ms = limit.map(|limit| limit.plus(context.delay));
     meta.registered_up = BootMoment::now();
     meta.state = SessionState::Starting;

@@ -44,4 +44,11 @@ impl Task {
         matches!(self.approver, Approver::Person { .. })
             && matches!(self.request.permission, PermissionMode::Ask | PermissionMode::Edit)
     }
+
+    /// Returns whether another process, or the monitor of this one, can judge by the start of the run that it took too long. Not
+    /// in a live session, where each turn has the limit, and not where a person may be waited for, also for the answer to a
+    /// question: that time does not count, and only the engine knows how long it was.
+    pub(crate) fn is_limited_from_its_start(&self) -> bool {
+        self.live.is_none() && self.approver == Approver::Mode
+    }
 }

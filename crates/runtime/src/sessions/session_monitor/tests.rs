@@ -91,6 +91,33 @@ async fn an_overdue_run_fails_with_a_timeout() {
     assert_eq!((failure.category, failure.code), (Category::Timeout, Code::TimedOut));
 }
 
+/// While the question is open, the clock that counts sleep goes on for an hour, and the limit is a minute.
+#[tokio::test]
+async fn the_time_of_a_person_is_not_overdue() {
+    let asks = r#"{"prompts": [[{"ask": {"name": "Bash", "input": {"command": "ls"}, "allowed": [{"say": "Done."}]}}, {"result": {}}]]}"#;
+    let world = crate::run::testing::world();
+    let task =
+        world.task("Do it").provider("claude").script(crate::run::testing::script(asks)).ask_a_person();
+    let mut turn = task.timeout(Duration::from_secs(60)).start().await.unwrap();
+    let approval = loop {
+        let event = turn.next().await.unwrap();
+        if let Some(approval) = turn.approval(&event) {
+            break approval;
+        }
+    };
+    let now = Clocks::now();
+    let mut steps = [now, later(&now, 3600, 3600, 3600)].into_iter();
+    go_round(now.steady, || steps.next());
+    // The same for other processes, after the decision, too.
+    let dir = world.home().session_dir(turn.session()).unwrap();
+    assert_eq!(SessionMeta::read(&dir).unwrap().limit_ms, None);
+    approval.allow().await.unwrap();
+    let mut steps = [now, later(&now, 3600, 3600, 3600)].into_iter();
+    go_round(now.steady, || steps.next());
+    let record = turn.outcome().await.unwrap();
+    assert_eq!((record.timed_out, record.text.as_deref()), (None, Some("Done.")));
+}
+
 /// Makes a journal whose time limit passed while its runner did not look.
 fn forgotten_session(home: &Home) -> Writer {
     let mut meta = SessionMeta::new(SessionId::from("s-forgotten"), "claude", Timestamp::EPOCH);
