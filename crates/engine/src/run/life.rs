@@ -13,7 +13,7 @@
 
 use bowline_protocol::kinds::{FilesTouched, Level, Notice, SessionState, TouchSource, TouchedFile};
 use bowline_protocol::{Category, Code, Failure, Kind, Millis, OrderRefused, PromptId};
-use bowline_providers::dialect::{Acknowledgement, HostPrompt, Sent};
+use bowline_providers::dialect::{Acknowledgement, HostPrompt, OptionPermission, Sent};
 
 use super::ladder::{StopCause, StopLadder};
 use super::questions::OpenQuestions;
@@ -292,6 +292,13 @@ impl Run {
         let sent = self.decoder.set_option(option, value, &self.moment, &mut self.drafts);
         self.spoke(now, step);
         sent
+    }
+
+    /// Returns what a change of one of the agent's own options does to its permissions.
+    pub(crate) fn option_permission(&self, option: &str, value: &str) -> OptionPermission {
+        // A program without a protocol asks for nothing, and has no options.
+        let Some(current) = self.permission() else { return OptionPermission::Unchanged };
+        self.decoder.option_permission(option, value, current)
     }
 
     /// Asks the agent to compact its context.

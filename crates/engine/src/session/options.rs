@@ -6,7 +6,7 @@
 
 use bowline_protocol::kinds::{Level, Notice, OptionState, OptionsChanged};
 use bowline_protocol::{Event, Kind, OrderRefused, PermissionMode, Receipt, Source};
-use bowline_providers::dialect::Sent;
+use bowline_providers::dialect::{OptionPermission, Sent};
 
 use super::acks::{AckedOrder, OptionChange};
 use super::queue::AnswerNow;
@@ -103,7 +103,14 @@ impl Session {
     ) -> AnswerNow {
         let permission = match option.as_str() {
             "permission" => Some(mode_of(&value)?),
-            _ => None,
+            // The agent's own word for a permission mode counts as that mode: the engine and `session.json` follow it.
+            _ => match self.run.option_permission(&option, &value) {
+                OptionPermission::Unchanged => None,
+                OptionPermission::Is(mode) => Some(mode),
+                OptionPermission::Unknown(reason) => {
+                    return Err(OrderRefused::Unsupported { reason: reason.to_owned() });
+                }
+            },
         };
         let (run, live) = self.parts();
         let change = OptionChange { option, value, permission };

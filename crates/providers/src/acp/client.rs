@@ -13,6 +13,7 @@ mod files;
 mod host_calls;
 mod parameters;
 mod requests;
+mod settings;
 mod steering;
 mod terminals;
 
@@ -34,8 +35,8 @@ use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
 use crate::conversation::{Conversation, ToolGating, unsupported};
 use crate::dialect::{
-    AckToken, ApprovalAnswer, Dialect, HostAnswer, HostProblem, HostPrompt, HostToken, Input, Output,
-    QuestionReply, Sent,
+    AckToken, ApprovalAnswer, Dialect, HostAnswer, HostProblem, HostPrompt, HostToken, Input,
+    OptionPermission, Output, QuestionReply, Sent,
 };
 use crate::failure::Report;
 use crate::rpc::{Peer, RpcVersionField, UNKNOWN_METHOD};
@@ -55,6 +56,8 @@ pub(crate) struct AcpClient {
     /// The last token.
     tokens: u64,
     session: String,
+    /// The mode in which the session began, if it is none that Bowline knows.
+    own_mode: Option<String>,
     steering: SteeringMethod,
     held: HeldMessages,
     images: ImageForm,
@@ -91,6 +94,7 @@ impl AcpClient {
             unanswered: Vec::new(),
             tokens: 0,
             session,
+            own_mode: None,
             steering: SteeringMethod::None,
             held: HeldMessages::default(),
             images: ImageForm::Links,
@@ -196,6 +200,7 @@ impl AcpClient {
                 self.session = told;
                 match choices::of(&self.talk, &session) {
                     Ok(choices) => {
+                        self.own_mode = choices.own_mode;
                         for remark in choices.remarks {
                             out.at(None, |out| out.notice(bowline_protocol::kinds::Level::Warn, remark));
                         }
@@ -462,22 +467,21 @@ impl Dialect for AcpClient {
         if self.session.is_empty() || matches!(self.stage, AcpStage::Over) {
             return Sent::Cannot("no session is open");
         }
-        let choice = match option {
-            // The agent stays in the mode in which it asks. The host decides by the new one.
-            "permission" if self.talk.gated == ToolGating::On => return Sent::Done,
-            "permission" => match serde_json::from_value::<PermissionMode>(json!(value)) {
-                Ok(mode) => choices::live_mode(mode, &self.reader.options),
-                Err(_) => Err("the permission modes are `read`, `ask`, `edit` and `yolo`"),
-            },
-            _ => self.reader.options.choice(option, value),
-        };
-        match choice {
+        // The agent stays in the mode in which it asks. The host decides by the new one.
+        if option == "permission" && self.talk.gated == ToolGating::On {
+            return Sent::Done;
+        }
+        match self.setting(option, value) {
             Ok(choice) => {
                 let (method, params) = choice.request(&self.session);
                 self.order(method, &params, out)
             }
             Err(why) => Sent::Cannot(why),
         }
+    }
+
+    fn option_permission(&self, option: &str, value: &str, current: PermissionMode) -> OptionPermission {
+        self.permission_of_setting(option, value, current)
     }
 
     fn compact(&mut self, out: &mut Output<'_>) -> Sent {

@@ -26,6 +26,8 @@ pub(crate) struct Options {
     lists_modes: bool,
     /// The settings that are configuration options, and whether each is on or off.
     config: HashMap<String, ConfigForm>,
+    /// The categories of those that have one.
+    categories: HashMap<String, String>,
 }
 
 /// The form of a configuration option.
@@ -101,6 +103,16 @@ impl Options {
         mode.map_or(&[], |mode| mode.choices.as_slice())
     }
 
+    /// Returns whether an option is the one that chooses the mode, by our name or by the agent's.
+    pub(crate) fn is_mode(&self, option: &str) -> bool {
+        option == "mode" || self.mode_id.as_deref() == Some(option)
+    }
+
+    /// Returns the category that the agent gives a configuration option.
+    pub(crate) fn category(&self, option: &str) -> Option<&str> {
+        self.categories.get(option).map(String::as_str)
+    }
+
     /// Returns the request that makes a choice: `model`, `effort`, `mode`, or a setting by the agent's own id.
     pub(crate) fn choice(&self, option: &str, value: &str) -> Result<SettingChoice, &'static str> {
         let id = match option {
@@ -167,6 +179,9 @@ impl Options {
             let form = if boolean { ConfigForm::Switch } else { ConfigForm::Select };
             if self.config.len() < LIMIT {
                 self.config.insert(id.to_owned(), form);
+                if let Some(category) = option.get("category").and_then(Value::as_str) {
+                    self.categories.insert(id.to_owned(), category.to_owned());
+                }
             }
             let choices = if boolean { vec!["true".to_owned(), "false".to_owned()] } else { choices(option) };
             let current = option.get("currentValue").and_then(plain);

@@ -4,12 +4,14 @@
 //! cutting it. It never fails. Before the end, what a beginning of the bytes gives is a beginning of the events.
 
 use bowline_protocol::kinds::{Unrecognized, UnrecognizedReason};
-use bowline_protocol::{ApprovalId, Category, Excerpt, PromptId, QuestionId, RawFile, RawSpan};
+use bowline_protocol::{
+    ApprovalId, Category, Excerpt, PermissionMode, PromptId, QuestionId, RawFile, RawSpan,
+};
 
 use super::End;
 use super::dialect::{
     ApprovalAnswer, ClientOutput, Dialect, Framing, GateAnswer, HostAnswer, HostProblem, HostPrompt,
-    HostToken, Input, QuestionReply, Sent, Shape, Terminal, UnnumberedEvent,
+    HostToken, Input, OptionPermission, QuestionReply, Sent, Shape, Terminal, UnnumberedEvent,
 };
 use super::output::{Output, UNRECOGNIZED_HEAD};
 use super::turns::TurnTracker;
@@ -223,6 +225,11 @@ impl Decoder {
         out: &mut Vec<UnnumberedEvent>,
     ) -> Sent {
         self.speak(now, out, |dialect, output| dialect.set_option(option, value, output))
+    }
+
+    /// Returns what a change of one of the agent's own options does to its permissions, while the engine decides by `current`.
+    pub fn option_permission(&self, option: &str, value: &str, current: PermissionMode) -> OptionPermission {
+        self.dialect.option_permission(option, value, current)
     }
 
     /// Asks the agent to compact its context.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use bowline_protocol::{ApprovalId, Kind, PromptId, QuestionId, RawSpan, Source};
+use bowline_protocol::{ApprovalId, Kind, PermissionMode, PromptId, QuestionId, RawSpan, Source};
 use serde::{Deserialize, Serialize};
 
 use super::End;
@@ -16,7 +16,7 @@ pub use super::decision::{
 pub use super::host_request::{
     HostAnswer, HostCall, HostProblem, HostProblemKind, HostRequest, HostToken, TerminalCommand, TerminalName,
 };
-pub use super::order::{AckToken, Acknowledgement, HostPrompt, Sent};
+pub use super::order::{AckToken, Acknowledgement, HostPrompt, OptionPermission, Sent};
 pub use super::output::Output;
 
 /// Reads, and in two-way formats writes, the format of one program.
@@ -79,6 +79,11 @@ pub trait Dialect: fmt::Debug + Send {
     /// Changes an option of the session: `model`, `effort`, `permission` (one of our modes), or one of the agent's own.
     fn set_option(&mut self, _option: &str, _value: &str, _out: &mut Output<'_>) -> Sent {
         Sent::Cannot("this format cannot change options while it runs")
+    }
+
+    /// Returns what a change of one of the agent's own options does to its permissions, while the engine decides by `current`.
+    fn option_permission(&self, _option: &str, _value: &str, _current: PermissionMode) -> OptionPermission {
+        OptionPermission::Unchanged
     }
 
     /// Asks the agent to compact its context. The caller calls it only between turns. A turn may follow.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_protocol::{Attachment, PromptId};
+use bowline_protocol::{Attachment, PermissionMode, PromptId};
 
 /// A prompt for the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,17 @@ pub enum Sent {
     Awaiting(AckToken),
     /// Nothing was sent, for this reason.
     Cannot(&'static str),
+}
+
+/// What a change of an option does to the permissions of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionPermission {
+    /// Nothing, or it allows the agent less.
+    Unchanged,
+    /// From the change on, the agent acts by this permission mode.
+    Is(PermissionMode),
+    /// It may allow the agent more than any permission mode, for this reason.
+    Unknown(&'static str),
 }
 
 impl Sent {

@@ -17,6 +17,25 @@ fn the_permission_mode_holds_from_the_next_tool_on() {
     assert_eq!(session.stop().text(), "done");
 }
 
+/// Else the agent acts in its own mode `yolo` without a request, and nothing is left to deny.
+#[test]
+fn a_mode_of_the_agent_is_no_way_around_the_permission_mode() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one"], &["--permission", "read"]);
+    session.has_played(1);
+    let permission = |status: &serde_json::Value| {
+        let options = status["options"].as_array().expect("options");
+        options.iter().find(|option| option["id"] == "permission").map(|option| option["current"].clone())
+    };
+    session.done("set", &["mode", "yolo"]);
+    assert_eq!(permission(&session.status()), Some("yolo".into()), "Bowline knows what the agent may do");
+    session.done("set", &["permission", "read"]);
+    session.send(&["tool write evil.txt x", "say two"], &[]);
+    session.has_played(2);
+    assert!(!live.path("work/evil.txt").exists());
+    session.stop();
+}
+
 #[test]
 fn options_are_checked_and_reported() {
     let live = LiveWorld::new();

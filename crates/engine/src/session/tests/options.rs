@@ -139,3 +139,19 @@ fn an_option_that_is_acknowledged_late_is_remembered() {
     assert_eq!(world.run.options().expect("live").model.as_deref(), Some("b"), "{}", world.log());
     assert!(!world.log().contains(UNCONFIRMED), "{}", world.log());
 }
+
+/// The agent leaves the mode in which it asks: from then on no request could be denied.
+#[test]
+fn a_mode_of_the_agent_counts_as_the_permission_mode_that_it_stands_for() {
+    let mut world = in_mode(PermissionMode::Ask);
+    assert_eq!(set(&mut world, 1, "mode", "acceptEdits"), "!write");
+    assert_eq!(mode(&world), PermissionMode::Ask, "a wider mode counts when it is acknowledged");
+    world.says(YES);
+    assert_eq!(mode(&world), PermissionMode::Edit);
+    assert_eq!(world.run.options().and_then(|options| options.permission), Some(PermissionMode::Edit));
+    let refused = set(&mut world, 2, "mode", "auto");
+    assert!(refused.starts_with("!answer(2, refused: ") && refused.contains("`permission`"), "{refused}");
+    // A stricter one counts at once.
+    assert_eq!(set(&mut world, 3, "mode", "default"), "options_changed !write");
+    assert_eq!(mode(&world), PermissionMode::Ask);
+}

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::approvals;
 use super::super::session::Options;
 use crate::conversation::{Conversation, ToolGating};
-use crate::dialect::ApprovalAnswer;
+use crate::dialect::{ApprovalAnswer, OptionPermission};
 use crate::failure::Report;
 
 /// Modes in which nothing is changed, or not without a question.
@@ -37,6 +37,9 @@ const SKIPPING: &[&str] =
 const DECIDING: &[&str] =
     &["auto", "agent", "dontAsk", "https://agentclientprotocol.com/protocol/session-modes#autopilot"];
 
+/// Modes in which the agent changes nothing, and that no permission mode stands for.
+const PLANNING: &[&str] = &["plan", "https://agentclientprotocol.com/protocol/session-modes#plan"];
+
 /// How many names an error lists.
 const LISTED: usize = 12;
 
@@ -57,6 +60,14 @@ pub(crate) enum SettingChoice {
 }
 
 impl SettingChoice {
+    /// Returns the value as the agent names it; a switch has none.
+    pub(super) fn value(&self) -> &str {
+        match self {
+            Self::Mode(value) | Self::Model(value) | Self::Option { value, .. } => value,
+            Self::Switch { .. } => "",
+        }
+    }
+
     /// Returns the request that makes it.
     pub(crate) fn request(&self, session: &str) -> (&'static str, Value) {
         match self {
@@ -79,6 +90,8 @@ impl SettingChoice {
 pub(crate) struct Choices {
     pub(crate) wanted: VecDeque<SettingChoice>,
     pub(crate) remarks: Vec<String>,
+    /// The mode in which the session stays, if it is none that is known.
+    pub(crate) own_mode: Option<String>,
 }
 
 /// Chooses from the offers of a session, or returns what is missing.
@@ -125,6 +138,20 @@ pub(crate) fn live_mode(
     }
 }
 
+/// Returns the permission mode that a mode of the agent stands for; nothing for a mode that is not known, and for one in which
+/// something else than a person decides.
+pub(super) fn permission_of_mode(mode: &str) -> Option<OptionPermission> {
+    let is = |modes: &[&str]| modes.contains(&mode);
+    Some(match mode {
+        "read-only" | "readonly" => OptionPermission::Is(PermissionMode::Read),
+        _ if is(PLANNING) => OptionPermission::Unchanged,
+        _ if is(ASKING) => OptionPermission::Is(PermissionMode::Ask),
+        _ if is(EDITING) => OptionPermission::Is(PermissionMode::Edit),
+        _ if is(SKIPPING) => OptionPermission::Is(PermissionMode::Yolo),
+        _ => return None,
+    })
+}
+
 fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Result<(), Report> {
     if let Some(mode) = fitting(permission, |mode| offer.has(mode)).map(str::to_owned) {
         if offer.current.as_deref() != Some(mode.as_str()) {
@@ -132,6 +159,7 @@ fn mode(permission: PermissionMode, offer: &Offer, choices: &mut Choices) -> Res
         }
         return Ok(());
     }
+    choices.own_mode.clone_from(&offer.current);
     let asks = matches!(permission, PermissionMode::Read | PermissionMode::Ask);
     match &offer.current {
         Some(current) if asks && [EDITING, SKIPPING, DECIDING].concat().contains(&&**current) => {
