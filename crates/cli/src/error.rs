@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use bowline::ResumeGap;
+use bowline::detect::Missing;
 use bowline::exit;
 use bowline::roster::RosterError;
 
@@ -180,6 +181,13 @@ impl std::fmt::Display for CauseText {
 impl Error for CauseText {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.next.as_deref().map(|next| next as &(dyn Error + 'static))
+    }
+}
+
+impl From<Missing> for CommandError {
+    fn from(missing: Missing) -> Self {
+        let hint = remedies::hint(&missing.remedies);
+        Self::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).maybe_hint(hint)
     }
 }
 

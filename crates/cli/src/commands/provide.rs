@@ -20,9 +20,9 @@ use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
 use crate::human::DetailLevel;
 use crate::output::sink::Sink;
+use crate::suggest;
 use crate::ui::Stdout;
 use crate::ui::terminal;
-use crate::{remedies, suggest};
 
 /// The timeout of the version. The caller of `health` waits five seconds.
 const HEALTH: Duration = Duration::from_secs(4);
@@ -186,11 +186,7 @@ fn health(args: &ProvideArgs, manifest: &'static Manifest, stdout: &mut Stdout) 
     if !manifest.probe.health.is_empty() {
         return provider::say_health(manifest, false, stdout);
     }
-    let found =
-        bowline::detect::find(manifest, args.binary.as_deref(), &Search::from_env()).map_err(|missing| {
-            let hint = remedies::hint(&missing.remedies);
-            CommandError::new(Fault::Missing, missing.to_string()).caused_by(missing.kind).maybe_hint(hint)
-        })?;
+    let found = bowline::detect::find(manifest, args.binary.as_deref(), &Search::from_env())?;
     let ask = Ask { deadline: HEALTH, ..Ask::from_env() };
     let version = crate::async_runtime::start()?
         .block_on(ask.version(&found))

@@ -8,10 +8,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bowline::attention::Attention;
+use bowline::detect::{self, Surroundings};
 use bowline::journal::Home;
 use bowline::resolve::running_with_name;
 use bowline::{LiveSession, SessionId, SessionTask};
 use bowline_providers::ansi::harmless;
+use bowline_providers::manifest::Manifest;
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,7 @@ use super::attention::settle;
 use super::run::{RequestTarget, ResolvedRequest, piped, prompt};
 use super::task_file;
 use crate::args::live::StartArgs;
-use crate::args::request::TimeLimit;
+use crate::args::request::{RequestArgs, TimeLimit};
 use crate::args::{Args, Command};
 use crate::async_runtime;
 use crate::error::{CommandError, Fault};
@@ -251,7 +253,8 @@ struct OpenedSession {
 
 /// Opens the session and its socket.
 async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<OpenedSession, CommandError> {
-    let RunnerSpec { args: own_args, prompt, title, child, .. } = spec;
+    let RunnerSpec { args: own_args, prompt, title, child, taken_over } = spec;
+    let takes_over = taken_over.is_some();
     let mut request = args.request.clone();
     // A title may be longer than a name.
     let title = title.map(|title| title[..title.floor_char_boundary(bowline::NAME_LIMIT)].to_owned());
@@ -277,6 +280,10 @@ async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<OpenedSession, Comma
                 .hint("name it with `--provider`; `bowline route` shows which one the router would choose"));
         }
     };
+    // A session that is handed over runs already, and goes on with what its agent still has.
+    if let (Some(manifest), false) = (named.manifest(), takes_over) {
+        check_installed(&resolved.args, manifest).await?;
+    }
     let task = resolved.task(prompt.as_deref().unwrap_or_default(), Some(named))?.sole_process();
     let task = match args.approval_deadline {
         Some(TimeLimit::Of(deadline)) => task.approval_deadline(deadline),
@@ -312,6 +319,18 @@ async fn open(args: &StartArgs, spec: RunnerSpec) -> Result<OpenedSession, Comma
     };
     let socket = session.serve_with(starter).map_err(CommandError::from)?;
     Ok(OpenedSession { session, socket, attention: resolved.config.attention.clone(), hand_over })
+}
+
+/// Refuses a session whose agent is not installed: the command would exit with 0, and the first turn would fail.
+async fn check_installed(args: &RequestArgs, manifest: &'static Manifest) -> Result<(), CommandError> {
+    // A container has its own programs.
+    if args.docker.is_some() {
+        return Ok(());
+    }
+    let of_request = args.env.iter().map(|(name, value)| (name.into(), value.into()));
+    let surroundings = Surroundings::of(std::env::vars_os().chain(of_request));
+    detect::find_anywhere(manifest, args.binary.as_deref(), &surroundings).await?;
+    Ok(())
 }
 
 /// Waits for the end of the session. A signal stops it, a second one kills the agent.

@@ -62,13 +62,32 @@ fn start_reports_the_error_of_its_runner() {
 }
 
 #[test]
+fn an_agent_that_is_not_installed_gets_no_session() {
+    let live = LiveWorld::new();
+    for (provider, flags, text) in [
+        ("claude", ["--binary", "/no/such/program"].as_slice(), "`/no/such/program` is not usable"),
+        ("claude", &[], "`claude` is not usable"),
+        ("acp:nonexistentcmd --flag", &[], "`nonexistentcmd` is not usable"),
+    ] {
+        let args = [&["start", "-p", provider, "--name", "absent", "x"], flags].concat();
+        live.end(&args).exits(4).tells(&["error: ", text, "caused by: "]);
+        live.end(&["status", "absent"]).exits(2);
+    }
+}
+
+/// Its interpreter is missing, which only its start shows.
+#[test]
 fn a_program_that_cannot_be_started_fails_the_turn() {
     let live = LiveWorld::new();
-    let started = live.end(&["start", "-p", "claude", "--binary", "/no/such/program", "--json", "x"]);
+    let program = live.path("broken");
+    std::fs::write(&program, "#!/no/such/interpreter\n").expect("a program");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    let program = program.to_str().expect("a path");
+    let started = live.end(&["start", "-p", "claude", "--binary", program, "--json", "x"]);
     let session = live.session(&started.exits(0).json());
-    session.order("wait", &[]).exits(4).tells(&["error: the agent is not installed"]);
+    session.order("wait", &[]).exits(4).tells(&["error: the agent is installed, but cannot be started"]);
     assert_eq!(session.status()["state"], "idle");
-    session.stop().ended("failed not_found not_installed");
+    session.stop().ended("failed configuration cannot_start");
 }
 
 #[test]
