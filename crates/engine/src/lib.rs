@@ -22,4 +22,4 @@ pub use run::{
     ReplanResult, ResolvedPaths, ResumeTarget, Run, RunAction, RunCommand, RunEnd, RunInput, RunLimits,
     RunPlan, RunStep, SpawnFailure, StopSignal, Survivor, SweepResult, SyncId, Watchdog,
 };
-pub use session::{LifeRequest, LivePlan, Session, SessionOptions};
+pub use session::{LifeRequest, LivePlan, Session, SessionOptions, SessionView};

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use bowline_protocol::kinds::{ControlMode, ControlModeChanged, EndReason, SessionState};
 use bowline_protocol::{
-    AckGap, Failure, Kind, Millis, OrderRefused, PermissionMode, PromptId, QueuedPrompt, Receipt,
+    AckGap, Failure, Kind, LastTurn, Millis, OrderRefused, PermissionMode, PromptId, QueuedPrompt, Receipt,
     SessionOrder,
 };
 use bowline_providers::dialect::HostPrompt;
@@ -34,7 +34,7 @@ use self::acks::{AckedOrder, PendingAcks};
 use self::lives::not_acknowledged;
 use self::options::PermissionModes;
 use self::queue::PromptQueues;
-use self::snapshot::SessionView;
+pub use self::snapshot::SessionView;
 use crate::budget::SpendSum;
 use crate::run::reasons;
 use crate::run::{
@@ -59,6 +59,8 @@ pub struct LivePlan {
     pub control: ControlMode,
     /// The native session to go on with, or to fork. None begins one.
     pub resume: Option<ResumeTarget>,
+    /// The last turn of an earlier runner.
+    pub last_turn: Option<LastTurn>,
 }
 
 /// The request for the plan of a process.
@@ -148,8 +150,9 @@ impl Session {
 
     /// Creates a live session. The plan is that of its first process, which starts at once if the plan has a prompt.
     pub fn live(plan: RunPlan, live: LivePlan) -> Self {
-        let LivePlan { idle, offered, control, resume } = live;
-        let view = SessionView::new(resume);
+        let LivePlan { idle, offered, control, resume, last_turn } = live;
+        let view = SessionView::new(resume, last_turn);
+        let no_process = if last_turn.is_some() { reasons::NO_FURTHER_PROMPT } else { reasons::NO_PROMPT };
         let state = LiveState {
             stage: SessionStage::New,
             idle,
@@ -162,7 +165,7 @@ impl Session {
             last_end: None,
             trouble: None,
             last_prompt: 0,
-            no_process: reasons::NO_PROMPT.to_owned(),
+            no_process: no_process.to_owned(),
             was_idle_for: None,
         };
         Self { run: Run::new(plan), live: Some(Box::new(state)) }

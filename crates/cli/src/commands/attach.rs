@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use self::typed::{TypedLine, meaning};
 use super::live::{find, refused, unreachable, watches_only};
-use super::orders::{described, in_words};
+use super::orders::{SnapshotSource, described, in_words};
 use crate::args::live::AttachArgs;
 use crate::error::{CommandError, Fault};
 use crate::human::{AskTyping, DetailLevel, LineStep, RunSummary, TICK};
@@ -268,7 +268,10 @@ impl Typist {
             TypedLine::Told(text) => return Ok(TypedResult::Told(text)),
             TypedLine::Status => {
                 return Ok(TypedResult::Told(match self.session.snapshot().await {
-                    Ok(snapshot) => described(&snapshot, &super::decide::cards(&self.home, &snapshot)?),
+                    Ok(snapshot) => {
+                        let cards = super::decide::cards(&self.home, &snapshot)?;
+                        described(&snapshot, &cards, SnapshotSource::Runner)
+                    }
                     Err(error) => error.to_string(),
                 }));
             }

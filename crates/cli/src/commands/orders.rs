@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use bowline::journal::Home;
-use bowline::remote::OrderError;
+use bowline::remote::{ConnectError, OrderError};
 use bowline::{Attachment, Receipt};
 use bowline_protocol::kinds::{ControlMode, PromptQueue};
 use bowline_protocol::{OrderRefused, PromptId, SessionOrder, SessionSnapshot, WhenBusy};
 use bowline_providers::ansi::harmless;
 
 use super::decide::cards;
-use super::live::{connect, connect_in, connect_to_work, find, refused};
+use super::live::{connect, connect_to_work, find, refused, unreachable};
 use super::run::{absolute_file, prompt};
 use crate::args::live::{AnswerArgs, CONTROL_MODES, ControlArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
 use crate::async_runtime;
@@ -155,33 +155,64 @@ fn json(value: &impl serde::Serialize) -> Result<String, CommandError> {
 
 /// Prints the state of a session.
 pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (home, snapshot) = snapshot(args)?;
+    let (home, snapshot, source) = snapshot(args)?;
     if args.json {
         return stdout.print(&format!("{}\n", json(&snapshot)?));
     }
-    stdout.print(&harmless(&described(&snapshot, &cards(&home, &snapshot)?)))
+    let cards = cards(&home, &snapshot)?;
+    stdout.print(&harmless(&described(&snapshot, &cards, source)))
 }
 
-fn snapshot(args: &SessionArg) -> Result<(Home, SessionSnapshot), CommandError> {
+/// The source of a snapshot, which decides what a person can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SnapshotSource {
+    /// A runner that takes orders.
+    Runner,
+    /// The journal of a session without a runner.
+    Journal,
+    /// The journal of a run that takes no orders.
+    JournalOfRun,
+}
+
+/// Returns the snapshot of a session: of its runner, or, without one that answers, of its journal.
+fn snapshot(args: &SessionArg) -> Result<(Home, SessionSnapshot, SnapshotSource), CommandError> {
     let runtime = async_runtime::start()?;
     let (home, id) = find(&args.session)?;
-    let snapshot = runtime.block_on(async {
-        let session = connect_in(&home, &id).await?;
-        session.snapshot().await.map_err(|error| refused(&error))
-    })?;
+    let attached = runtime.block_on(async {
+        match bowline::attach_in(&home, id.as_str()).await {
+            Ok(session) => session.snapshot().await.map(Ok).map_err(|error| refused(&error)),
+            Err(ConnectError::NotRunning { .. }) => Ok(Err(SnapshotSource::Journal)),
+            Err(ConnectError::NoSocket { .. }) => Ok(Err(SnapshotSource::JournalOfRun)),
+            Err(error) => Err(unreachable(&id, error)),
+        }
+    });
     runtime.shutdown_background();
-    Ok((home, snapshot))
+    match attached? {
+        Ok(snapshot) => Ok((home, snapshot, SnapshotSource::Runner)),
+        Err(source) => {
+            let dir = home.session_dir(&id).map_err(bowline::Error::from)?;
+            let snapshot = bowline::journal::snapshot(&dir).map_err(bowline::Error::from)?;
+            Ok((home, snapshot, source))
+        }
+    }
 }
 
 /// Describes a session for people. Approvals are shown whole: a person decides by them.
-pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards) -> String {
+pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards, source: SnapshotSource) -> String {
     let mut text = format!("session   {}\nstate     {}\n", snapshot.session, word(snapshot.state));
     if let Some(reason) = &snapshot.reason {
         text += &format!("reason    {}\n", one_line(reason));
     }
     let model = snapshot.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
     text += &format!("agent     {}{model}\n", snapshot.provider);
-    let process = if snapshot.has_process { "running" } else { "none; the next prompt starts one" };
+    let process = match (snapshot.has_process, source) {
+        (true, _) => "running".to_owned(),
+        (false, SnapshotSource::Runner) => "none; the next prompt starts one".to_owned(),
+        (false, SnapshotSource::Journal) => {
+            format!("none; go on with `bowline start --resume {}`", snapshot.session)
+        }
+        (false, SnapshotSource::JournalOfRun) => "none".to_owned(),
+    };
     text += &format!("process   {process}\ncontrol   {}\n", leader(snapshot.control));
     if let Some(turn) = snapshot.turn {
         text += &format!("turn      {turn}, running\n");
@@ -205,12 +236,12 @@ pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards) -> St
         text += &format!("prompt    {}, {place}: {}\n", prompt.id, one_line(&prompt.text));
     }
     for prompt in &snapshot.offered {
-        let id = &prompt.id;
-        text += &format!(
-            "unsent    {id}: {} (send it: `bowline send {} --offered {id}`)\n",
-            one_line(&prompt.text),
-            snapshot.session
-        );
+        let (id, session) = (&prompt.id, &snapshot.session);
+        let how = match source {
+            SnapshotSource::Runner => format!(" (send it: `bowline send {session} --offered {id}`)"),
+            SnapshotSource::Journal | SnapshotSource::JournalOfRun => String::new(),
+        };
+        text += &format!("unsent    {id}: {}{how}\n", one_line(&prompt.text));
     }
     for option in snapshot.options.iter().filter(|option| option.current.is_some()) {
         text += &format!("option    {} = {}\n", option.id, option.current.as_deref().unwrap_or_default());

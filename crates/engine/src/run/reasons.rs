@@ -12,6 +12,8 @@ use super::{Run, RunEnd, RunPhase};
 pub(crate) const NOT_PLANNED: &str = "no process runs: the prompt was taken back before one was started";
 /// Why a live session has no process at first.
 pub(crate) const NO_PROMPT: &str = "no process runs: the first prompt starts one";
+/// The same for a session that went on in a new runner.
+pub(crate) const NO_FURTHER_PROMPT: &str = "no process runs: the next prompt starts one";
 /// A stop that a caller ordered.
 pub(crate) const STOP_ORDERED: &str = "a stop was ordered";
 /// A person leads.

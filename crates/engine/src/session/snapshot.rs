@@ -10,9 +10,9 @@ use crate::run::{Numbering, ResumeTarget};
 /// How many options are kept. An agent that invents options must not fill the memory.
 const OPTIONS_AT_MOST: usize = 256;
 
-/// The fold of a session's events.
+/// The fold of a session's events: of a live session by its runner, and of any other one by a reader of its journal.
 #[derive(Debug, Default)]
-pub(super) struct SessionView {
+pub struct SessionView {
     native: Option<NativeSessionId>,
     /// The session of which this one is a fork. It is another session, whatever the agent reports.
     origin: Option<NativeSessionId>,
@@ -23,11 +23,12 @@ pub(super) struct SessionView {
 }
 
 impl SessionView {
-    pub(super) fn new(resume: Option<ResumeTarget>) -> Self {
+    pub(super) fn new(resume: Option<ResumeTarget>, last_turn: Option<LastTurn>) -> Self {
+        let view = Self { last_turn, ..Self::default() };
         match resume {
-            Some(ResumeTarget { id, fork: true }) => Self { origin: Some(id), ..Self::default() },
-            Some(ResumeTarget { id, fork: false }) => Self { native: Some(id), ..Self::default() },
-            None => Self::default(),
+            Some(ResumeTarget { id, fork: true }) => Self { origin: Some(id), ..view },
+            Some(ResumeTarget { id, fork: false }) => Self { native: Some(id), ..view },
+            None => view,
         }
     }
 
@@ -45,9 +46,18 @@ impl SessionView {
         self.last_turn
     }
 
+    /// Writes its facts into a snapshot.
+    pub fn describe(&self, snapshot: &mut SessionSnapshot) {
+        snapshot.native_session.clone_from(&self.native);
+        snapshot.last_turn = self.last_turn;
+        snapshot.approvals.clone_from(&self.approvals);
+        snapshot.questions.clone_from(&self.questions);
+        snapshot.options.clone_from(&self.options);
+    }
+
     /// Takes note of an event.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds do not change a snapshot")]
-    pub(super) fn fold(&mut self, event: &Event) {
+    pub fn fold(&mut self, event: &Event) {
         match &event.kind {
             Kind::SessionStarted(started) => {
                 if let Some(native) = &started.native_session
@@ -102,13 +112,13 @@ impl Session {
     pub fn snapshot(&self) -> Option<SessionSnapshot> {
         let live = self.live.as_ref()?;
         let plan = self.run.plan();
-        Some(SessionSnapshot {
+        let mut snapshot = SessionSnapshot {
             session: plan.session.clone(),
             head: self.run.last_seq(),
             state: self.state(),
             reason: self.run.reason(),
             provider: plan.provider.clone(),
-            native_session: live.view.native.clone(),
+            native_session: None,
             model: self.run.model().map(str::to_owned),
             permission: self.run.permission(),
             control: live.control,
@@ -117,13 +127,15 @@ impl Session {
             } else {
                 None
             },
-            last_turn: live.view.last_turn,
+            last_turn: None,
             has_process: live.has_process(),
-            approvals: live.view.approvals.clone(),
-            questions: live.view.questions.clone(),
+            approvals: Vec::new(),
+            questions: Vec::new(),
             queue: live.queues.waiting(),
             offered: live.queues.offered().to_vec(),
-            options: live.view.options.clone(),
-        })
+            options: Vec::new(),
+        };
+        live.view.describe(&mut snapshot);
+        Some(snapshot)
     }
 }

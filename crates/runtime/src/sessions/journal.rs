@@ -22,6 +22,7 @@ mod prompts;
 mod reader;
 mod records;
 mod repair;
+mod snapshot;
 pub(crate) mod stint;
 pub(crate) mod temporary;
 pub(crate) mod unfinished;
@@ -46,6 +47,7 @@ pub use pending_sync::PendingSync;
 pub use reader::Reader;
 pub use repair::{Repaired, repair};
 pub(crate) use repair::{current_meta, repair_leaving};
+pub use snapshot::snapshot;
 pub use stint::JournalEnd;
 pub use writer::{Options, Writer};
 

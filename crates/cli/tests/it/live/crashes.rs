@@ -23,11 +23,22 @@ fn a_killed_runner_takes_its_agents_along_and_its_queue_is_offered() {
     assert!(live.world().agents().len() >= 3, "{:?}", live.world().agents());
     kill(session.runner);
     session.is_gone();
-    live.end(&["status", "fix"]).exits(2).tells(&[&format!("bowline start --resume {}", session.id)]);
+    // Nothing is repaired yet. The journal shows what the repair will leave.
+    let seen = live.end(&["status", "fix"]).exits(0);
+    let lines =
+        ["state     failed\n", "turn      1, truncated\n", "the process that ran the session was lost"];
+    seen.prints(&lines).prints(&[&format!("bowline start --resume {}", session.id)]);
+    let on_file = session.status();
+    let unsent: Vec<_> = on_file["offered"].as_array().expect("prompts").iter().map(|it| &it["id"]).collect();
+    assert_eq!(unsent, receipts.iter().map(|receipt| &receipt["prompt"]).collect::<Vec<_>>(), "{on_file}");
+    assert_eq!((&on_file["queue"], &on_file["has_process"]), (&serde_json::Value::Null, &false.into()));
+    live.end(&["send", "fix", "x"]).exits(2).tells(&[&format!("bowline start --resume {}", session.id)]);
 
     let again = live.start(None, &["--resume", "fix"]);
     assert_eq!(again.id, session.id);
     let status = again.is("idle");
+    assert_eq!(status["last_turn"], serde_json::json!({ "turn": 1, "outcome": "truncated" }), "{status}");
+    assert_eq!(status["reason"], "no process runs: the next prompt starts one");
     let offered: Vec<_> =
         status["offered"].as_array().expect("prompts").iter().map(|it| it["id"].clone()).collect();
     assert_eq!(offered, receipts.map(|receipt| receipt["prompt"].clone()), "{status}");

@@ -30,6 +30,15 @@ impl Ended {
         self
     }
 
+    /// Checks that standard output has these texts.
+    #[track_caller]
+    pub(crate) fn prints(self, texts: &[&str]) -> Self {
+        for text in texts {
+            assert!(self.stdout.contains(text), "`{text}` is missing in standard output:\n{}", self.stdout);
+        }
+        self
+    }
+
     /// Returns the one JSON object that was printed.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {

@@ -118,6 +118,7 @@ pub(super) fn live_plan(live: LiveOptions, plan: &RunPlan, end: Option<&JournalE
         offered: end.map(|end| end.offered.clone()).unwrap_or_default(),
         control: end.map(|end| end.control).unwrap_or_default(),
         resume: plan.resume.clone(),
+        last_turn: end.and_then(|end| end.last_turn),
     }
 }
 

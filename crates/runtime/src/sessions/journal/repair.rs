@@ -15,8 +15,8 @@ use bowline_protocol::kinds::{
 };
 use bowline_protocol::{
     ApprovalId, Category, Code, Decider, Decision, EnforcedBy, Event, EventWriter, FORMAT_VERSION, Failure,
-    Kind, NativeSessionId, QuestionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp, ToolId,
-    UsageSource,
+    Kind, LastTurn, NativeSessionId, QuestionId, RawFile, RawSpan, SessionId, Source, TaskId, Timestamp,
+    ToolId, UsageSource,
 };
 use bowline_providers::usage;
 
@@ -127,7 +127,7 @@ pub(super) fn repair_locked(
     let raw_lens = compare_raw(dir, indexed, told.spans, &mut report)?;
     let (was_open, end, unwritten) = (!told.ended, told.end, told.unwritten());
     let next_turn = told.turn.map_or(1, |turn| turn.saturating_add(1));
-    let (offered, control) = (told.prompts.offered(), told.control);
+    let (offered, control, last_turn) = (told.prompts.offered(), told.control, told.last_turn());
     let (mut reason, last_seq) = (told.reason, told.last_seq);
     let gap = report.has_gap().then(|| report.gap());
     report.appended = told.endings(&meta.id, now, gap, leaked);
@@ -170,6 +170,7 @@ pub(super) fn repair_locked(
         next_turn,
         native_session,
         reason,
+        last_turn,
         offered,
         control,
         repaired: report,
@@ -206,7 +207,7 @@ impl UnwrittenMeta {
 
 /// A summary of the valid events on file.
 #[derive(Debug, Default)]
-struct JournalSummary {
+pub(super) struct JournalSummary {
     /// The end of the last valid event.
     end: u64,
     /// The number of complete lines behind it.
@@ -214,6 +215,8 @@ struct JournalSummary {
     last_seq: u64,
     turn: Option<u32>,
     turn_is_open: bool,
+    /// The last turn that ended.
+    last_turn: Option<LastTurn>,
     /// The reported usage of the open turn, and the length of its text.
     count: usage::UsageCount,
     said_chars: u64,
@@ -230,9 +233,9 @@ struct JournalSummary {
     version: Option<String>,
     approvals: Vec<ApprovalId>,
     questions: Vec<QuestionId>,
-    prompts: PromptsOnFile,
+    pub(super) prompts: PromptsOnFile,
     /// The side that leads, also over stints.
-    control: ControlMode,
+    pub(super) control: ControlMode,
     /// The options that were changed in the last stint.
     changed: SessionOptions,
     tools: Vec<ToolId>,
@@ -242,7 +245,7 @@ struct JournalSummary {
 }
 
 impl JournalSummary {
-    fn read(dir: &Path) -> Result<Self, JournalError> {
+    pub(super) fn read(dir: &Path) -> Result<Self, JournalError> {
         let mut reader = Reader::open(dir)?;
         let mut told = Self::default();
         while let Some(line) = reader.next_line()? {
@@ -287,8 +290,9 @@ impl JournalSummary {
                 (self.turn_is_open, self.ended, self.said_chars) = (true, false, 0);
                 self.count.begin();
             }
-            Kind::TurnEnded(_) => {
+            Kind::TurnEnded(ended) => {
                 self.turn_is_open = false;
+                self.last_turn = self.turn.map(|turn| LastTurn { turn, outcome: ended.outcome });
                 self.count.end();
             }
             Kind::UsageReported(report) => self.count.report(&report),
@@ -318,6 +322,12 @@ impl JournalSummary {
         }
     }
 
+    /// Returns the last turn. One that is open ends with its runner.
+    fn last_turn(&self) -> Option<LastTurn> {
+        let lost = |turn| LastTurn { turn, outcome: Outcome::Truncated };
+        self.turn.filter(|_| self.turn_is_open).map(lost).or(self.last_turn)
+    }
+
     /// Returns the facts that a killed runner did not write to `session.json`.
     fn unwritten(&self) -> UnwrittenMeta {
         let (native, version) = (self.native.clone(), self.version.clone());
@@ -334,7 +344,7 @@ impl JournalSummary {
     }
 
     /// Returns the events that close open turns, tools and approvals.
-    fn endings(
+    pub(super) fn endings(
         self,
         session: &SessionId,
         now: Timestamp,

@@ -2,7 +2,7 @@
 //! Bowline and ends with `session_ended`.
 
 use bowline_protocol::kinds::{ControlMode, EndReason};
-use bowline_protocol::{Event, Kind, NativeSessionId, QueuedPrompt, RawFile, Source};
+use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, QueuedPrompt, RawFile, Source};
 
 use super::{RAW_FILES, Repaired, slot_of};
 
@@ -23,6 +23,8 @@ pub struct JournalEnd {
     pub native_session: Option<NativeSessionId>,
     /// How the last stint ended; none if there was no stint yet.
     pub reason: Option<EndReason>,
+    /// The last turn, which the repair ended if its runner was killed.
+    pub last_turn: Option<LastTurn>,
     /// Prompts that the session accepted and the agent never had. They are offered, and never sent by themselves.
     pub offered: Vec<QueuedPrompt>,
     /// The side that led the session last.
