@@ -1,5 +1,6 @@
 //! Live sessions in runners of their own: an idle one, a decision on its way to the agent, and a hundred that are watched.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,10 @@ const DECISIONS: usize = 200;
 
 /// How long an idle runner is looked at.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// How long after a turn the runners are looked at: the agent of the first one is ended, its keeper has swept what it left, and the
+/// threads that tokio kept for work with files have ended, which they do after 10 s.
+const SETTLED: Duration = Duration::from_secs(15);
 
 /// A runner that `bowline start` started.
 #[derive(serde::Deserialize)]
@@ -110,9 +115,9 @@ fn idle(world: &World<'_>) -> Result<Vec<Bar>> {
         }
         anyhow::Ok(())
     })?;
-    // The agent of the first one is ended, and the keeper has swept what it left.
-    std::thread::sleep(Duration::from_secs(4));
-    let before: Vec<u64> = runners.iter().map(|it| wakeups(it.pid)).collect::<Result<_>>()?;
+    std::thread::sleep(SETTLED);
+    let before: Vec<BTreeMap<String, u64>> =
+        runners.iter().map(|it| wakeups(it.pid)).collect::<Result<_>>()?;
     std::thread::sleep(IDLE);
     let mut bars = Vec::new();
     let what = [
@@ -125,7 +130,7 @@ fn idle(world: &World<'_>) -> Result<Vec<Bar>> {
         let beside = format!("{anonymous:.1} MB of it are no file's");
         let value = kilobytes("VmRSS:")? / 1024.0;
         bars.push(Bar { what: memory, value, unit: " MB", limit: 8.0, beside });
-        let value = (wakeups(runner.pid)? - before) as f64;
+        let value = woken(&before, &wakeups(runner.pid)?) as f64;
         // The timer by which it looks whether its socket is still there, and the one of its agent's deadline.
         bars.push(Bar { what: woken, value, unit: "", limit: 2.0, beside: String::new() });
     }
@@ -138,15 +143,25 @@ fn status(pid: u32, field: &str) -> Result<f64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// How often the threads of a process have slept and gone on.
-fn wakeups(pid: u32) -> Result<u64> {
-    let mut sum = 0;
+/// How often each thread of a process has slept and gone on, by its id.
+fn wakeups(pid: u32) -> Result<BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let status = std::fs::read_to_string(thread?.path().join("status"))?;
+        let thread = thread?;
+        // The thread may have ended since it was listed.
+        let Ok(status) = std::fs::read_to_string(thread.path().join("status")) else { continue };
         let slept = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        sum += slept.context("no such field")?.trim().parse::<u64>()?;
+        let slept = slept.context("no such field")?.trim().parse()?;
+        all.insert(thread.file_name().to_string_lossy().into_owned(), slept);
     }
-    Ok(sum)
+    Ok(all)
+}
+
+/// Returns how often the threads woke up between two looks. A thread that has ended woke up once at least, to end.
+fn woken(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> u64 {
+    let since = |(thread, slept): (&String, &u64)| slept - before.get(thread).unwrap_or(&0);
+    let ended = before.keys().filter(|thread| !after.contains_key(*thread)).count() as u64;
+    after.iter().map(since).sum::<u64>() + ended
 }
 
 /// From the order of a client in another process to the agent that reads the decision. The decision is on disk before.
