@@ -20,7 +20,7 @@ use crate::options::Options;
 use crate::out::Out;
 use crate::player::{SharedPlay, Show, input};
 use crate::script::{self, Step};
-use crate::sessions::Session;
+use crate::sessions::{self, Session};
 use crate::signals::HostOrder;
 use crate::stage::Stage;
 use crate::voices::acp;
@@ -197,6 +197,11 @@ impl AcpServer {
         let cwd = params["cwd"].as_str().map(PathBuf::from).filter(|cwd| cwd.is_absolute() && cwd.is_dir());
         let wrong = || RpcError::invalid_params("`cwd` must be the absolute path of a directory".to_owned());
         let cwd = cwd.ok_or_else(wrong)?;
+        if !self.options.has("ephemeral")
+            && let Err(message) = sessions::announce(&session, &cwd)
+        {
+            player::to_stderr(format!("practice-agent: {message}\n").as_bytes());
+        }
         let live = LiveSession::new(session, cwd, params, &self.options);
         let mut settings = live.settings();
         settings["sessionId"] = live.session.id.as_str().into();

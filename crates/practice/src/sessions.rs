@@ -87,12 +87,21 @@ pub(crate) fn choose(options: &Options, cwd: &Path) -> Result<Session, String> {
     })
 }
 
+/// Stores a session that has no turn yet: a host that got its id may resume it, also if the process is killed in its first turn.
+pub(crate) fn announce(session: &Session, cwd: &Path) -> Result<(), String> {
+    store(session, session.turns, cwd)
+}
+
 /// Stores a turn of a session.
 pub(crate) fn remember(session: &Session, cwd: &Path) -> Result<(), String> {
+    store(session, session.turns + 1, cwd)
+}
+
+fn store(session: &Session, turns: u64, cwd: &Path) -> Result<(), String> {
     let Some(store) = place() else { return Ok(()) };
     let history: Vec<Value> =
         session.history.iter().map(|it| json!({"prompt": it.prompt, "answer": it.answer})).collect();
-    let text = json!({"id": session.id, "cwd": cwd, "turns": session.turns + 1, "at": clock::millis(),
+    let text = json!({"id": session.id, "cwd": cwd, "turns": turns, "at": clock::millis(),
         "history": history})
     .to_string();
     let path = store.join(format!("{}.json", session.id));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bowline::AttachedSession;
 use bowline::exit;
-use bowline::journal::{Home, Reader};
+use bowline::journal::{Home, Reader, SessionMeta};
 use bowline::remote::ConnectError;
 use bowline_protocol::kinds::{Outcome, SessionState, TurnEnded};
 use bowline_protocol::{
@@ -47,7 +47,9 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
         Ui::new().status("the session has had no turn");
         return Ok(());
     }
-    let options = terminal::options(DetailLevel::Quiet, PermissionMode::Ask, None);
+    let mut options = terminal::options(DetailLevel::Quiet, PermissionMode::Ask, None);
+    let dir = home.session_dir(&id).map_err(bowline::Error::from)?;
+    options.agent.name = Some(SessionMeta::read(&dir).map_err(bowline::Error::from)?.provider);
     let mut sink = Sink::new(format, options, None);
     sink.events(&turn, time::now())?;
     if let Some(lost) = lost {

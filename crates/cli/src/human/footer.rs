@@ -105,6 +105,10 @@ fn advice(failure: &Failure, agent: &AgentHints) -> Option<String> {
         return None;
     }
     let name = agent.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    if failure.code == Code::SessionNotFound {
+        let provider = agent.name.as_deref().unwrap_or("NAME");
+        return Some(format!("begin a new session: `bowline start -p {provider} \"…\"`"));
+    }
     // A bare 404 rejects the model, if the request named one.
     let may_be_model = failure.code == Code::NotFound && agent.model.is_some();
     if failure.code == Code::ModelNotFound || may_be_model {

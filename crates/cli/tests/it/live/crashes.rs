@@ -112,6 +112,25 @@ fn a_killed_agent_ends_its_turn_and_the_next_prompt_resumes() {
 }
 
 #[test]
+fn an_agent_that_dies_before_its_first_word_can_be_resumed() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["kill-self 9"], &["--name", "fix"]);
+    session.until("the end of the turn", |status| status["last_turn"]["turn"] == 1);
+    session.send(&["say two"], &[]);
+    session.has_played(2);
+    assert_eq!(session.outcomes()[1], "completed");
+    // An agent that lost its sessions: the next step is in the hint.
+    kill(*session.agents().last().expect("an agent"));
+    session.until("the end of the process", |status| status["has_process"] == false);
+    std::fs::remove_dir_all(live.path("practice")).expect("the sessions of the agent");
+    session.send(&["say three"], &[]);
+    session.until("the end of the turn", |status| status["last_turn"]["turn"] == 3);
+    let ended = session.order("wait", &[]).exits(1);
+    ended.tells(&["(session_not_found)", "hint: begin a new session: `bowline start -p practice \"…\"`"]);
+    session.stop();
+}
+
+#[test]
 fn a_killed_keeper_ends_the_session_which_can_be_resumed() {
     let live = LiveWorld::new();
     let session = live.plays(&["child setsid 600", "say one", "hang"], &[]);

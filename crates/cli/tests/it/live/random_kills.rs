@@ -118,6 +118,10 @@ fn play_round(victim: Victim, bytes: u64, asks: bool) -> usize {
     let again = live.start(None, &["--resume", &session.id]);
     let offered = prompts(&again.is("idle")["offered"]);
     assert_eq!(self::received(&live), received, "nothing was sent by itself");
+    // The session can go on, also if the agent was killed before its first word.
+    again.send(&["say back"], &[]);
+    again.is("idle");
+    assert_eq!(again.outcomes().last().map(String::as_str), Some("completed"));
     let journal = again.stop();
     check(&journal, &accepted, &offered, &received);
     offered.len()
