@@ -43,7 +43,7 @@ pub enum SessionOrder {
     },
     /// Take a prompt back that the agent has not read.
     Dequeue {
-        /// The prompt; the last one if absent.
+        /// The prompt; the last one in the queue if absent, and never one that is offered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<PromptId>,
     },

@@ -209,7 +209,7 @@ pub(crate) struct DequeueArgs {
     #[command(flatten)]
     pub(crate) session: SessionArg,
 
-    /// Id of the prompt (`bowline status` lists them). Default: the newest one
+    /// Id of the prompt (`bowline status` lists them). Default: the newest one in the queue
     #[arg(value_name = "ID")]
     pub(crate) prompt: Option<String>,
 }

@@ -7,7 +7,7 @@ use bowline::journal::Home;
 use bowline::remote::{ConnectError, OrderError};
 use bowline::{Attachment, Receipt};
 use bowline_protocol::kinds::{ControlMode, PromptQueue};
-use bowline_protocol::{OrderRefused, PromptId, SessionOrder, SessionSnapshot, WhenBusy};
+use bowline_protocol::{OrderRefused, PromptId, QueuedPrompt, SessionOrder, SessionSnapshot, WhenBusy};
 use bowline_providers::ansi::harmless;
 
 use super::decide::cards;
@@ -68,8 +68,41 @@ fn attachment(path: &Path) -> Result<Attachment, CommandError> {
 
 /// Takes a prompt back.
 pub(crate) fn dequeue(args: &DequeueArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let prompt = args.prompt.as_deref().map(PromptId::from);
-    give(&args.session, SessionOrder::Dequeue { prompt }, stdout)
+    let runtime = async_runtime::start()?;
+    let taken = runtime.block_on(async {
+        let session = connect(&args.session.session).await?;
+        let snapshot = session.snapshot().await.map_err(|error| refused(&error))?;
+        let mut known = snapshot.queue.iter().chain(&snapshot.offered);
+        let prompt = match &args.prompt {
+            Some(id) => known.find(|prompt| prompt.id.as_str() == id),
+            None => snapshot.queue.last(),
+        };
+        let id = args.prompt.as_deref().map(PromptId::from).or_else(|| prompt.map(|it| it.id.clone()));
+        let Some(id) = id else { return Err(nothing_queued(&snapshot, &args.session.session)) };
+        session.order(SessionOrder::Dequeue { prompt: Some(id) }).await.map_err(|error| refused(&error))?;
+        Ok(prompt.cloned())
+    });
+    runtime.shutdown_background();
+    // A prompt that came between the two questions is not known here.
+    let taken: Option<QueuedPrompt> = taken?;
+    if args.session.json {
+        let done = serde_json::json!({ "receipt": "done", "prompt": taken });
+        return stdout.print(&format!("{done}\n"));
+    }
+    let text = taken.map_or_else(
+        || in_words(&Receipt::Done),
+        |prompt| format!("taken back: {}: {}", prompt.id, one_line(&prompt.text)),
+    );
+    stdout.print(&harmless(&format!("{text}\n")))
+}
+
+/// Makes the error of `dequeue` without an id while no prompt is queued. An unsent prompt is not dropped without its id.
+fn nothing_queued(snapshot: &SessionSnapshot, session: &str) -> CommandError {
+    let error = CommandError::new(Fault::Usage, "no prompt is queued");
+    match snapshot.offered.last() {
+        Some(unsent) => error.hint(format!("`bowline dequeue {session} {}` drops an unsent one", unsent.id)),
+        None => error,
+    }
 }
 
 /// Ends the running turn.

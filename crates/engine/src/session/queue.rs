@@ -355,10 +355,8 @@ impl Session {
     ) -> AnswerNow {
         let (run, live) = self.parts();
         let queues = &mut live.queues;
-        let last = || {
-            let waiting = queues.waiting.back().or(queues.at_agent.last()).map(|it| it.id.clone());
-            waiting.or_else(|| queues.offered.last().map(|it| it.id.clone()))
-        };
+        // Never one that is offered: its caller may believe it sent, and would not miss it.
+        let last = || queues.waiting.back().or(queues.at_agent.last()).map(|it| it.id.clone());
         let Some(id) = prompt.or_else(last) else {
             return Err(OrderRefused::Unknown { what: "queued prompt".to_owned() });
         };

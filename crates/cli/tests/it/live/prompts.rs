@@ -42,9 +42,14 @@ fn queued_prompts_are_sent_in_order_and_can_be_taken_back() {
         assert_eq!((&receipt["receipt"], &receipt["ahead"]), (&"queued".into(), &ahead.into()), "{receipt}");
     }
     assert_eq!(queue(&session.status()).len(), 3);
-    // Without an id, the last one.
-    session.done("dequeue", &[]);
-    session.done("dequeue", &[receipts[0]["prompt"].as_str().expect("an id")]);
+    // Without an id, the last one in the queue. What was taken back is shown, because nothing else names it.
+    let (first, last) = (&receipts[0]["prompt"], &receipts[2]["prompt"]);
+    let taken = format!("taken back: {}: practice: say four\n", last.as_str().expect("an id"));
+    assert_eq!(session.order("dequeue", &[]).exits(0).stdout, taken);
+    assert_eq!(
+        session.done("dequeue", &[first.as_str().expect("an id")])["prompt"]["text"],
+        "practice: say two"
+    );
     assert_eq!(queue(&session.status()), ["practice: say three"]);
     session
         .order("dequeue", &["p999"])
@@ -52,8 +57,26 @@ fn queued_prompts_are_sent_in_order_and_can_be_taken_back() {
         .tells(&["there is no queued prompt `p999`", "bowline status"]);
     drop(gate);
     session.has_played(2);
+    session.order("dequeue", &[]).exits(2).tells(&["error: no prompt is queued\n"]);
     assert_eq!((removals(&session, "dequeued"), removals(&session, "sent")), (2, 1));
     assert_eq!(session.stop().text(), "onethree");
+}
+
+#[test]
+fn a_prompt_that_was_not_sent_is_dropped_only_by_its_id() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one", "hang"], &["--name", "fix"]);
+    session.says("one");
+    let queued = session.send(&["say two"], &[]);
+    let id = queued["prompt"].as_str().expect("an id");
+    session.done("interrupt", &[]);
+    session.until("the offer", |status| status["offered"][0]["id"] == id);
+    let hint = format!("hint: `bowline dequeue fix {id}` drops an unsent one");
+    live.end(&["dequeue", "fix"]).exits(2).tells(&["error: no prompt is queued\n", &hint]);
+    assert_eq!(session.status()["offered"][0]["id"], id);
+    session.done("dequeue", &[id]);
+    assert_eq!(session.status()["offered"], serde_json::Value::Null);
+    session.stop();
 }
 
 #[test]

@@ -239,3 +239,22 @@ fn the_changed_files_belong_to_the_turn_before_the_next_one() {
     world.says(&done(4)).wait(5_000);
     assert_eq!(world.run.state(), SessionState::Idle);
 }
+
+#[test]
+fn an_offered_prompt_is_dequeued_only_by_its_id() {
+    let offered = QueuedPrompt {
+        id: "p9".into(),
+        text: "old".to_owned(),
+        attachments: Vec::new(),
+        queue: PromptQueue::Session,
+    };
+    let mut world = World::live(|plan, live| {
+        plan.prompt = None;
+        live.offered = vec![offered];
+    });
+    world.give(RunInput::Begin);
+    world.order(1, SessionOrder::Dequeue { prompt: None });
+    assert!(world.log().ends_with("!answer(1, refused: there is no queued prompt)"), "{}", world.log());
+    world.order(2, SessionOrder::Dequeue { prompt: Some("p9".into()) });
+    assert!(world.log().ends_with("prompt_removed:dequeued !answer(2, done)"), "{}", world.log());
+}
