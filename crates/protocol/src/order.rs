@@ -386,3 +386,11 @@ pub struct QueuedPrompt {
     /// Where it waits.
     pub queue: PromptQueue,
 }
+
+impl QueuedPrompt {
+    /// Returns the number in the id, which grows with each prompt of a session: the oldest prompt has the lowest. An id without a
+    /// number comes last.
+    pub fn age_key(&self) -> u64 {
+        self.id.as_str().strip_prefix('p').and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
+    }
+}

@@ -163,6 +163,7 @@ impl PromptQueues {
     fn offer(&mut self, prompt: HostPrompt, queue: PromptQueue, run: &mut Run, now: Now, step: &mut RunStep) {
         removed(run, &prompt.id, PromptRemoval::Returned, now, step);
         self.offered.push(queued_prompt(prompt, queue));
+        self.offered.sort_by_key(QueuedPrompt::age_key);
     }
 }
 

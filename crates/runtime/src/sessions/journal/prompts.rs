@@ -35,9 +35,11 @@ impl PromptsOnFile {
         self.waiting.iter().map(|it| it.id.clone()).collect()
     }
 
-    /// Returns the prompts to offer.
+    /// Returns the prompts to offer, oldest first.
     pub(super) fn offered(&self) -> Vec<QueuedPrompt> {
-        self.returned.iter().chain(&self.waiting).cloned().collect()
+        let mut all: Vec<QueuedPrompt> = self.returned.iter().chain(&self.waiting).cloned().collect();
+        all.sort_by_key(QueuedPrompt::age_key);
+        all
     }
 }
 
@@ -79,5 +81,17 @@ mod tests {
         queue(&mut prompts, "returned");
         remove(&mut prompts, "returned", PromptRemoval::Sent);
         assert_eq!(offered(&prompts), ["waiting"]);
+    }
+
+    #[test]
+    fn the_oldest_prompt_is_offered_first() {
+        let mut prompts = PromptsOnFile::default();
+        for id in ["p9", "p10", "p11"] {
+            queue(&mut prompts, id);
+        }
+        // Returned in another order, such as a steer of the agent behind a prompt that waited.
+        remove(&mut prompts, "p11", PromptRemoval::Returned);
+        remove(&mut prompts, "p10", PromptRemoval::Returned);
+        assert_eq!(offered(&prompts), ["p9", "p10", "p11"]);
     }
 }
