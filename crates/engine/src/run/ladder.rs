@@ -3,6 +3,7 @@
 use bowline_protocol::{Category, Failure, Millis};
 use bowline_providers::manifest::run::{StopMethod, StopScope};
 
+use super::reasons::STOP_ORDERED;
 use super::values::{RunAction, StopSignal};
 use super::watch::Watchdog;
 
@@ -22,7 +23,7 @@ pub(super) enum StopCause {
 impl StopCause {
     pub(super) fn in_words(&self) -> String {
         match self {
-            Self::Cancelled => "the caller cancelled".to_owned(),
+            Self::Cancelled => STOP_ORDERED.to_owned(),
             Self::TimedOut(which, limit, _) => which.about(*limit),
             Self::Lingering => "it has answered and does not exit".to_owned(),
             Self::Trouble(failure) => failure.message.clone(),

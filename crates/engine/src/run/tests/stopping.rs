@@ -46,7 +46,7 @@ fn a_stopped_run_reports_why() {
     let cases: [Case; 3] = [
         (
             || RunInput::Command(RunCommand::Cancel),
-            "the caller cancelled",
+            "a stop was ordered",
             EndReason::Stopped,
             Outcome::Cancelled,
         ),

@@ -265,7 +265,7 @@ const SCENES: &[(&str, Scene, SessionState, Option<&str>)] = &[
             world
         },
         SessionState::Stopping,
-        Some("the caller cancelled"),
+        Some("a stop was ordered"),
     ),
     (
         "stopped",
