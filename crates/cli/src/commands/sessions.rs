@@ -159,7 +159,7 @@ fn shown(rows: &[SessionRow], now: Timestamp, zone: &jiff::tz::TimeZone, layout:
         let (key, label, cwd) = (text(&row.key), text(&row.label), text(&row.cwd));
         [row.session.to_string(), row.provider.clone(), state, began, key, label, cwd]
     });
-    let head = ["SESSION", "PROVIDER", "STATE", "STARTED", "KEY", "LABEL", "DIRECTORY"];
+    let head = ["SESSION", "PROVIDER", "STATE", "STARTED", "KEY", "NAME", "DIRECTORY"];
     TextTable::new(head, rows).whole(&[0]).tone(2, tone).render(layout)
 }
 

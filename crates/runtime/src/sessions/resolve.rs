@@ -37,7 +37,7 @@ pub struct SessionName {
 #[non_exhaustive]
 pub enum ResolveError {
     /// No session has this name.
-    #[error("no session has the id, the key or the label `{text}`")]
+    #[error("there is no session `{text}`")]
     NotFound {
         /// The text.
         text: String,
