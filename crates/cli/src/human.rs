@@ -240,6 +240,9 @@ impl Renderer {
                 if self.options.cwd.is_none() {
                     self.options.cwd.clone_from(&started.cwd);
                 }
+                if let Some(has) = &started.capabilities {
+                    self.capabilities(has);
+                }
             }
             Kind::TurnStarted(_) => self.turn_started(),
             Kind::TurnEnded(ended) => self.turn_ended(ended),

@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 
 use bowline_protocol::kinds::{ApprovalAsked, QuestionAsked};
 use bowline_protocol::{
-    ApprovalId, ApprovalVerdict, Json, Millis, OptionEffect, OrderRefused, QuestionId, SessionOrder,
-    Timestamp,
+    ApprovalId, ApprovalVerdict, Capabilities, Json, Millis, OptionEffect, OrderRefused, QuestionId,
+    SessionOrder, Timestamp,
 };
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ pub(super) struct AskPanel {
     done: usize,
     /// The number of requests that were ever shown.
     count: u64,
-    /// Whether the agent may take a changed input. Only its refusal shows that it does not.
+    /// Whether the agent may take a changed input.
     takes_changes: bool,
     /// Whether the approval on the screen was settled elsewhere, and no line was typed since.
     missed: bool,
@@ -235,6 +235,11 @@ impl AskPanel {
             takes_changes: true,
             missed: false,
         }
+    }
+
+    /// Records what the agent can do.
+    pub(super) fn capabilities(&mut self, has: &Capabilities) {
+        self.takes_changes = has.changes_input;
     }
 
     /// Records an approval that the agent asks for.

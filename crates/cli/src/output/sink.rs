@@ -8,7 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use bowline_protocol::kinds::TextDelta;
-use bowline_protocol::{Event, Kind, MessageId, OrderRefused, SessionOrder, Timestamp};
+use bowline_protocol::{Capabilities, Event, Kind, MessageId, OrderRefused, SessionOrder, Timestamp};
 use bowline_providers::{ansi, views};
 use serde::Serialize;
 
@@ -209,6 +209,11 @@ impl Sink {
     /// Lets the person decide what the agent asks for.
     pub(crate) fn ask(&mut self, typing: AskTyping) {
         self.renderer.ask(typing);
+    }
+
+    /// Takes note of what the agent can do.
+    pub(crate) fn capabilities(&mut self, has: &Capabilities) {
+        self.renderer.capabilities(has);
     }
 
     /// Writes events of the past. A request in them is shown only if no later one of them settles it: by the next [`Self::events`].

@@ -95,6 +95,13 @@ pub(super) fn printed(asked: &ApprovalAsked, context: &CardContext<'_>) -> Vec<P
     lines
 }
 
+/// Returns the agent's own words for an approval that lasts: it decides what else such an approval allows.
+pub(super) fn for_session(asked: &ApprovalAsked) -> Option<PaintedLine> {
+    let lasting = asked.options.iter().filter(|option| option.effect == OptionEffect::AllowAlways);
+    let labels: Vec<String> = lasting.map(|option| words::one_line(&option.label)).collect();
+    (!labels.is_empty()).then(|| fact("for this session", &labels.join(", or ")))
+}
+
 /// Returns the lines of an approval with all details, and what each key does.
 pub(super) fn explained(
     asked: &ApprovalAsked,
@@ -116,6 +123,7 @@ pub(super) fn explained(
         EnforcedBy::Nothing => "nothing: the action may have happened",
     };
     lines.push(fact("held back by", held));
+    lines.extend(for_session(asked));
     lines.extend(keys.iter().map(|text| PaintedLine::of(Paint::Plain, format!("  {text}"))));
     let after = "After a denial the agent does not do it, and continues its turn: it may try another way.";
     lines.push(PaintedLine::of(Paint::Dim, format!("  {after}")));

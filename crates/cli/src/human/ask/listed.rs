@@ -46,6 +46,13 @@ impl ApprovalCards {
         };
         card::printed(asked, &context).iter().map(|line| line.words()).collect()
     }
+
+    /// The same with the agent's own words for an approval that lasts for the session.
+    pub(crate) fn lines_with_scope(&self, asked: &ApprovalAsked) -> Vec<String> {
+        let mut lines = self.lines(asked);
+        lines.extend(card::for_session(asked).map(|line| line.words()));
+        lines
+    }
 }
 
 /// Writes a word of the agent, such as the id of its request, so that a person can copy it into a shell.

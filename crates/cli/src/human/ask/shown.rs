@@ -1,7 +1,7 @@
 //! The renderer's part of asking: what is printed, and when.
 
 use bowline_protocol::kinds::{ApprovalAsked, ApprovalDecided, QuestionAnswered, QuestionAsked};
-use bowline_protocol::{Decider, Decision, OrderRefused, SessionOrder, Timestamp};
+use bowline_protocol::{Capabilities, Decider, Decision, OrderRefused, SessionOrder, Timestamp};
 use bowline_providers::ansi;
 use serde_json::Value;
 
@@ -111,6 +111,13 @@ impl Renderer {
     /// Returns the order that denies the request on the screen, because the keyboard is gone. `None` if it was denied already.
     pub(crate) fn deny_shown(&mut self) -> Option<SessionOrder> {
         self.panel.as_mut().and_then(AskPanel::deny_shown)
+    }
+
+    /// Takes note of what the agent can do, so that no key is shown that does nothing.
+    pub(crate) fn capabilities(&mut self, has: &Capabilities) {
+        if let Some(panel) = &mut self.panel {
+            panel.capabilities(has);
+        }
     }
 
     pub(in crate::human) fn approval_asked(&mut self, asked: &ApprovalAsked) {
