@@ -341,7 +341,9 @@ impl Renderer {
         self.speech.turn_started(&mut self.canvas);
         self.busy.ended = false;
         let told = std::mem::take(&mut self.told_of_fallback);
-        if let Some(failure) = self.tally.trouble().filter(|_| self.tally.outcome.is_some() && !told) {
+        // A person who cancelled a turn knows it.
+        let failed = matches!(self.tally.outcome, Some(Outcome::Failed | Outcome::Truncated));
+        if let Some(failure) = self.tally.trouble().filter(|_| failed && !told) {
             let text = format!("the agent continues after a failure: {}", words::one_line(&failure.message));
             self.show(&Remark::warning(text));
         }

@@ -97,6 +97,8 @@ pub(super) fn remark(kind: &Kind, now: Timestamp, zone: &TimeZone) -> Option<Rem
             Remark::verbose(format!("pid {} ended: {}", process.pid, process.exit))
         }
         Kind::ProcessLeaked(process) => process_leaked(process),
+        // Only the times of bytes are not known, which nothing that is shown depends on.
+        Kind::Gap(gap) if gap.events.is_none() && gap.bytes.is_none() => Remark::verbose(missing(gap)),
         Kind::Gap(gap) => Remark::warning(missing(gap)),
         // The end of the run warns about all of them, with the path of the raw output.
         Kind::Unrecognized(what) if what.reason == UnrecognizedReason::TooLong => {
@@ -161,11 +163,14 @@ fn noticed(notice: &Notice) -> Remark {
 }
 
 fn prompt_removed(removed: &PromptRemoved) -> Remark {
+    let id = words::one_line(removed.id.as_str());
     match removed.reason {
         PromptRemoval::Sent => Remark::verbose("the agent has the queued prompt".to_owned()),
-        PromptRemoval::Dequeued => Remark::usual("the queued prompt was taken back".to_owned()),
-        PromptRemoval::Returned => Remark::warning("a queued prompt was not sent".to_owned()),
-        PromptRemoval::Rejected => Remark::warning("the agent did not take a prompt".to_owned()),
+        PromptRemoval::Dequeued => Remark::usual(format!("the queued prompt {id} was taken back")),
+        PromptRemoval::Returned => {
+            Remark::warning(format!("the queued prompt {id} was not sent; send it with `--offered {id}`"))
+        }
+        PromptRemoval::Rejected => Remark::warning(format!("the agent did not take the prompt {id}")),
     }
 }
 
