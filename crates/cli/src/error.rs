@@ -6,6 +6,7 @@ use bowline::ResumeGap;
 use bowline::detect::Missing;
 use bowline::exit;
 use bowline::roster::RosterError;
+use bowline_protocol::OrderRefused;
 
 use crate::human::error_text;
 use crate::remedies;
@@ -19,6 +20,8 @@ pub(crate) struct CommandError {
     reasons: Vec<String>,
     source: Option<Box<dyn Error + Send + Sync>>,
     hints: Vec<String>,
+    /// The refusal of an order, for programs.
+    refusal: Option<Box<OrderRefused>>,
 }
 
 /// The kind of an error, which decides the exit code.
@@ -71,7 +74,8 @@ impl Fault {
 
 impl CommandError {
     pub(crate) fn new(kind: Fault, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), reasons: Vec::new(), source: None, hints: Vec::new() }
+        let (reasons, hints) = (Vec::new(), Vec::new());
+        Self { kind, message: message.into(), reasons, source: None, hints, refusal: None }
     }
 
     /// Makes an error that prints nothing more and only sets the exit code.
@@ -82,6 +86,17 @@ impl CommandError {
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Adds the refusal of an order, which `--json` prints.
+    pub(crate) fn refusing(mut self, refusal: &OrderRefused) -> Self {
+        self.refusal = Some(Box::new(refusal.clone()));
+        self
+    }
+
+    /// Returns the refusal of an order, if the error is one.
+    pub(crate) fn refusal(&self) -> Option<&OrderRefused> {
+        self.refusal.as_deref()
     }
 
     /// Names the place in a file that the error is about.

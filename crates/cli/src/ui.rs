@@ -19,7 +19,7 @@ use bowline_providers::ansi;
 
 use crate::error::CommandError;
 use crate::human::wrapped_lines;
-pub(crate) use stdout::{FULL, Stdout, object};
+pub(crate) use stdout::{FULL, Stdout, closed_by_its_reader, object};
 
 /// Erases the line that the cursor is in.
 const ERASE: &str = "\r\x1b[K";

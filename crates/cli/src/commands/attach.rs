@@ -5,29 +5,30 @@
 //! count, and the order names the request, so that an agent that asks for something else meanwhile gets no decision. Without a terminal,
 //! nothing shows that the line was typed by a person who read the request, so it decides no approval.
 
+mod on_file;
 mod typed;
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use bowline::journal::{Home, Reader, SessionMeta};
+use bowline::journal::{Home, SessionMeta};
 use bowline::remote::{ConnectError, OrderError, OrderSender};
 use bowline::{AttachedSession, EventWatch};
-use bowline_protocol::kinds::ControlMode;
+use bowline_protocol::kinds::{ControlMode, LimitState};
 use bowline_protocol::{
-    Event, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, Timestamp, WhenBusy,
+    Event, Kind, Millis, OrderRefused, PermissionMode, Receipt, SessionId, SessionOrder, Timestamp, WhenBusy,
 };
 use tokio::sync::mpsc;
 
 use self::typed::{TypedLine, meaning};
-use super::live::{find, refused, unreachable, watches_only};
+use super::live::{FoundSession, find, refused, unreachable, watches_only};
 use super::orders::{SnapshotSource, described, in_words};
 use crate::args::live::AttachArgs;
 use crate::error::{CommandError, Fault};
 use crate::human::{AskTyping, DetailLevel, LineStep, RunSummary, TICK};
 use crate::output::sink::{OutputFormat, Sink};
 use crate::signals::{ProcessSignals, SignalAction};
-use crate::ui::{keyboard, terminal};
+use crate::ui::{closed_by_its_reader, keyboard, terminal};
 use crate::{async_runtime, suggest, time};
 
 /// The maximum number of past events in a batch.
@@ -36,22 +37,26 @@ const AT_ONCE: usize = 256;
 /// Follows a session.
 pub(crate) fn run(args: &AttachArgs) -> Result<(), CommandError> {
     let format = suggest::output(&args.output)?;
-    let (home, id) = find(&args.session)?;
+    let found = find(&args.session)?;
     let runtime = async_runtime::start()?;
     let result = runtime.block_on(async {
-        let attached = match bowline::attach_in(&home, id.as_str()).await {
+        let FoundSession { home, id, name } = &found;
+        let attached = match bowline::attach_in(home, id.as_str()).await {
             Ok(session) => session.with_our_runner().await,
             other => other,
         };
         match attached {
-            Ok(session) => follow(args, format, &home, session).await,
+            Ok(session) => follow(args, format, &found, session).await,
             // It can still be read.
-            Err(ConnectError::NotRunning { .. }) => over(args, format, &home, &id),
+            Err(ConnectError::NotRunning { .. }) => on_file::over(args, format, &found),
+            Err(ConnectError::NoSocket { .. }) if args.watch => on_file::watch(args, format, &found).await,
             Err(ConnectError::NoSocket { .. }) => {
                 let message = format!("the session {id} takes no orders: it is a run of `bowline run`");
-                Err(CommandError::new(Fault::Usage, message).hint(format!("`bowline stop {id}` ends it")))
+                Err(CommandError::new(Fault::Usage, message)
+                    .hint(format!("`bowline attach {name} --watch` follows it"))
+                    .hint(format!("`bowline stop {name}` ends it")))
             }
-            Err(error) => Err(unreachable(&id, error)),
+            Err(error) => Err(unreachable(id, name, error)),
         }
     });
     // A thread may still wait for a line of standard input.
@@ -59,9 +64,13 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), CommandError> {
     result
 }
 
-fn sink(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) -> Result<Sink, CommandError> {
+fn description(home: &Home, id: &SessionId) -> Result<SessionMeta, CommandError> {
     let dir = home.session_dir(id).map_err(bowline::Error::from)?;
-    let meta = SessionMeta::read(&dir).map_err(bowline::Error::from)?;
+    Ok(SessionMeta::read(&dir).map_err(bowline::Error::from)?)
+}
+
+fn sink(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) -> Result<Sink, CommandError> {
+    let meta = description(home, id)?;
     let detail = match args.verbose {
         0 => DetailLevel::Usual,
         1 => DetailLevel::Verbose,
@@ -73,19 +82,6 @@ fn sink(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) ->
     // No status line: it would be drawn over what is being typed.
     options.screen.stderr.erases = false;
     Ok(Sink::new(format, options, None))
-}
-
-/// Prints a session that is over.
-fn over(args: &AttachArgs, format: OutputFormat, home: &Home, id: &SessionId) -> Result<(), CommandError> {
-    let mut sink = sink(args, format, home, id)?;
-    let dir = home.session_dir(id).map_err(bowline::Error::from)?;
-    let mut reader = Reader::open(&dir).map_err(bowline::Error::from)?;
-    reader.seek(first(home, id, args.from)?).map_err(bowline::Error::from)?;
-    while let Some(event) = reader.next_event().map_err(bowline::Error::from)? {
-        sink.events(&[event], time::now())?;
-    }
-    finish(&mut sink, id)?;
-    sink.tell(&format!("the session is not running; resume it: `bowline start --resume {id} \"…\"`"))
 }
 
 fn finish(sink: &mut Sink, id: &SessionId) -> Result<(), CommandError> {
@@ -108,6 +104,8 @@ enum AttachWake {
     Line(Option<EnteredLine>),
     Signal(SignalAction),
     Tick,
+    /// The reader of standard output is gone.
+    Closed,
 }
 
 /// A line of standard input.
@@ -120,12 +118,12 @@ struct EnteredLine {
 async fn follow(
     args: &AttachArgs,
     format: OutputFormat,
-    home: &Home,
+    found: &FoundSession,
     session: AttachedSession,
 ) -> Result<(), CommandError> {
-    let id = session.id().clone();
-    let mut sink = sink(args, format, home, &id)?;
-    let from = first(home, &id, args.from)?;
+    let FoundSession { home, id, name } = found;
+    let mut sink = sink(args, format, home, id)?;
+    let from = first(home, id, args.from)?;
     let mut watch = session.watch_from(from).map_err(CommandError::from)?;
     let typing = !args.watch;
     let watches_only = watches_only(&session);
@@ -137,6 +135,10 @@ async fn follow(
     if is_human {
         let decides = typing && is_terminal && watches_only.is_none();
         sink.ask(if decides { AskTyping::Lines } else { AskTyping::Elsewhere });
+        // Its event may lie before the first one that is shown.
+        if let Some(has) = &description(home, id)?.capabilities {
+            sink.capabilities(has);
+        }
     }
     if is_human && typing && is_terminal {
         sink.tell(&format!("attached to {id}; type a prompt, or `:help`; Ctrl-D detaches"))?;
@@ -144,7 +146,9 @@ async fn follow(
     show_past(&session, from, &mut watch, &mut sink).await?;
     let mut signals = ProcessSignals::new()?;
     let mut lines = typed_lines(typing);
-    let typist = Typist { orders: session.orders(), session, home: home.clone(), asks: is_human };
+    let mut closed = closed_by_its_reader();
+    let typist =
+        Typist { orders: session.orders(), session, home: home.clone(), name: name.clone(), asks: is_human };
     let (mut shown, mut tick) = (None, tokio::time::interval(Duration::from_millis(TICK.0)));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     // Piped input is sent to its end before the command detaches; a terminal detaches at once.
@@ -163,14 +167,20 @@ async fn follow(
             signal = signals.next() => AttachWake::Signal(signal),
             event = next(&mut watch) => AttachWake::Event(event?.map(Box::new)),
             line = lines.recv(), if !typed_all => AttachWake::Line(line),
+            _ = &mut closed => AttachWake::Closed,
             // Only an open request is drawn again.
             _ = tick.tick(), if shown.is_some() => AttachWake::Tick,
         };
         match woken {
-            AttachWake::Event(Some(event)) => sink.events(std::slice::from_ref(&*event), time::now())?,
+            AttachWake::Event(Some(event)) => {
+                sink.events(std::slice::from_ref(&*event), time::now())?;
+                if wants_a_person(&event.kind) {
+                    sink.ring();
+                }
+            }
             // The runner is gone.
             AttachWake::Event(None) => {
-                finish(&mut sink, &id)?;
+                finish(&mut sink, id)?;
                 return sink.tell("the session is over");
             }
             AttachWake::Line(Some(line)) => match typist.line(&line, &mut sink).await? {
@@ -180,14 +190,26 @@ async fn follow(
                     }
                 }
                 TypedResult::Quiet => {}
-                TypedResult::Detach => return detached(&mut sink, &id),
+                TypedResult::Detach => return detached(&mut sink, name),
             },
-            AttachWake::Line(None) if is_terminal => return detached(&mut sink, &id),
+            AttachWake::Line(None) if is_terminal => return detached(&mut sink, name),
             AttachWake::Line(None) => typed_all = true,
             AttachWake::Tick => sink.tick(time::now())?,
+            // As for a table: a reader that has seen enough is no error, and the session goes on.
+            AttachWake::Closed => return Ok(()),
             AttachWake::Signal(SignalAction::Window) => sink.resize(terminal::width()),
-            AttachWake::Signal(SignalAction::Stop(_)) => return detached(&mut sink, &id),
+            AttachWake::Signal(SignalAction::Stop(_)) => return detached(&mut sink, name),
         }
+    }
+}
+
+/// Returns whether the bell rings at an event. At a request it rings when the request is shown.
+#[expect(clippy::wildcard_enum_match_arm, reason = "at every other event nothing waits for a person")]
+fn wants_a_person(kind: &Kind) -> bool {
+    match kind {
+        Kind::TurnEnded(_) => true,
+        Kind::LimitReported(limit) => limit.state == LimitState::Exhausted,
+        _ => false,
     }
 }
 
@@ -216,8 +238,8 @@ async fn next(watch: &mut EventWatch) -> Result<Option<Event>, CommandError> {
     watch.next().await.map_err(|error| CommandError::from(bowline::Error::from(error)))
 }
 
-fn detached(sink: &mut Sink, id: &SessionId) -> Result<(), CommandError> {
-    sink.tell(&format!("detached; the session goes on: `bowline attach {id}`"))
+fn detached(sink: &mut Sink, name: &str) -> Result<(), CommandError> {
+    sink.tell(&format!("detached; the session goes on: `bowline attach {name}`"))
 }
 
 /// Reads standard input line by line, on a thread of its own: a read of a terminal cannot be cancelled.
@@ -236,11 +258,23 @@ fn typed_lines(typing: bool) -> mpsc::Receiver<EnteredLine> {
     receiver
 }
 
+/// Returns the text about an order that changes who leads: no event that is shown tells of it.
+fn leader_text(order: &SessionOrder) -> Option<&'static str> {
+    let SessionOrder::SetControl { mode } = order else { return None };
+    Some(match mode {
+        ControlMode::HumanLed => "you lead; the queue waits",
+        ControlMode::AgentLed => "the agent leads again",
+        ControlMode::Delegated => "the session is delegated",
+    })
+}
+
 /// Sends what is typed.
 struct Typist {
     orders: OrderSender,
     session: AttachedSession,
     home: Home,
+    /// The word by which hints name the session.
+    name: String,
     /// Whether the requests of the agent are shown.
     asks: bool,
 }
@@ -270,7 +304,7 @@ impl Typist {
                 return Ok(TypedResult::Told(match self.session.snapshot().await {
                     Ok(snapshot) => {
                         let cards = super::decide::cards(&self.home, &snapshot)?;
-                        described(&snapshot, &cards, SnapshotSource::Runner)
+                        described(&snapshot, &cards, &self.name, SnapshotSource::Runner)
                     }
                     Err(error) => error.to_string(),
                 }));
@@ -282,10 +316,11 @@ impl Typist {
             TypedLine::Prompt(text) => return Ok(self.prompt(text).await),
             TypedLine::Order(order) => order,
         };
+        let leader = leader_text(&order);
         Ok(match self.orders.order(order).await {
-            Ok(Receipt::Done) => TypedResult::Quiet,
+            Ok(Receipt::Done) => leader.map_or(TypedResult::Quiet, |text| TypedResult::Told(text.to_owned())),
             Ok(receipt) => TypedResult::Told(in_words(&receipt)),
-            Err(error) => TypedResult::Told(format!("not done: {}", reason(&error))),
+            Err(error) => TypedResult::Told(format!("not done: {}", self.reason(&error))),
         })
     }
 
@@ -297,8 +332,12 @@ impl Typist {
                 sink.order_refused(&order, &why, time::now())?;
                 Ok(TypedResult::Quiet)
             }
-            Err(error) => Ok(TypedResult::Told(format!("not done: {}", reason(&error)))),
+            Err(error) => Ok(TypedResult::Told(format!("not done: {}", self.reason(&error)))),
         }
+    }
+
+    fn reason(&self, error: &OrderError) -> String {
+        refused(error, &self.name).summary()
     }
 
     /// Sends a prompt: into the running turn if the agent can be steered, else behind it. Without a turn it begins one.
@@ -324,11 +363,7 @@ impl Typist {
             // The turn itself shows that.
             Ok(Receipt::Started { .. }) => TypedResult::Quiet,
             Ok(receipt) => TypedResult::Told(in_words(&receipt)),
-            Err(error) => TypedResult::Told(format!("not sent: {}", reason(&error))),
+            Err(error) => TypedResult::Told(format!("not sent: {}", self.reason(&error))),
         }
     }
-}
-
-fn reason(error: &OrderError) -> String {
-    refused(error).summary()
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use bowline::AttachedSession;
 use bowline::journal::{Home, Reader};
+use bowline::remote::OrderError;
 use bowline_protocol::kinds::ApprovalAsked;
-use bowline_protocol::{ApprovalId, ApprovalVerdict, Json, SessionOrder, SessionSnapshot};
+use bowline_protocol::{ApprovalId, ApprovalVerdict, Json, OrderRefused, SessionOrder, SessionSnapshot};
 
-use super::live::{connect_in, find, refused, watches_only};
+use super::live::{FoundSession, find, watches_only, with_json_refusal};
 use super::orders::in_words;
 use crate::args::live::{ApproveArgs, DenyArgs, SessionArg};
 use crate::async_runtime;
@@ -62,45 +63,57 @@ fn decide(
 ) -> Result<(), CommandError> {
     let runtime = async_runtime::start()?;
     let decided = runtime.block_on(async {
-        let (home, found) = find(&session.session)?;
-        let live = connect_in(&home, &found).await?;
-        decide_in(&home, &live, session, id, verdict).await
+        let found = find(&session.session)?;
+        let live = found.connect().await?;
+        decide_in(&found, &live, session, id, verdict).await
     });
     runtime.shutdown_background();
-    stdout.print(&decided?)
+    let text = with_json_refusal(decided, session.json, stdout)?;
+    stdout.print(&text)
 }
 
 /// Sends a decision, and returns the text about it.
 async fn decide_in(
-    home: &Home,
+    found: &FoundSession,
     live: &AttachedSession,
     session: &SessionArg,
     id: Option<&str>,
     verdict: ApprovalVerdict,
 ) -> Result<String, CommandError> {
-    let snapshot = live.snapshot().await.map_err(|error| refused(&error))?;
-    let cards = cards(home, &snapshot)?;
+    let snapshot = live.snapshot().await.map_err(|error| found.refused(&error))?;
+    let cards = cards(&found.home, &snapshot)?;
     let asked = match (id, snapshot.approvals.as_slice()) {
         (Some(id), all) => all.iter().find(|asked| asked.id.as_str() == id),
         (None, [only]) => Some(only),
         (None, []) => None,
-        (None, all) => return Err(several(all, &cards, session, &verdict)),
+        (None, all) => return Err(several(all, &cards, &found.name, &verdict)),
     };
     // A process of an agent is refused by the runner, and asks no person here.
     let is_person = watches_only(live).is_none();
     if let (None, Some(asked), true) = (id, asked, is_person) {
-        confirm(asked, &cards, session, &verdict).await?;
+        confirm(asked, &cards, &found.name, &verdict).await?;
     }
     // Without a request the runner replies why: it was decided, or never asked.
     let approval = id.map(ApprovalId::from).or_else(|| asked.map(|asked| asked.id.clone()));
     let order = SessionOrder::Decide { approval, verdict: verdict.clone() };
-    let receipt = live.order(order).await.map_err(|error| refused(&error))?;
+    let receipt = live.order(order).await.map_err(|error| not_decided(found, &error, &verdict))?;
     let Some(asked) = asked else { return Ok(format!("{}\n", in_words(&receipt))) };
     if session.json {
         let text = serde_json::json!({ "receipt": "done", "approval": asked });
         return Ok(format!("{text}\n"));
     }
     Ok(text(asked, &cards, &verdict))
+}
+
+/// Makes the error of a decision that was not carried out.
+fn not_decided(found: &FoundSession, error: &OrderError, verdict: &ApprovalVerdict) -> CommandError {
+    if let OrderError::Refused(refusal @ OrderRefused::NotOffered) = error
+        && matches!(verdict, ApprovalVerdict::Allow { input: Some(_) })
+    {
+        let message = "this agent runs only its own input: leave out `--input`";
+        return CommandError::new(Fault::Unfit, message).refusing(refusal);
+    }
+    found.refused(error)
 }
 
 /// Describes a decision that was carried out.
@@ -115,14 +128,23 @@ fn text(asked: &ApprovalAsked, cards: &ApprovalCards, verdict: &ApprovalVerdict)
         ApprovalVerdict::AllowForSession => ("allowed for this session", asked.clone()),
         ApprovalVerdict::Deny { .. } => ("denied", asked.clone()),
     };
-    format!("{done}: {}\n", cards.lines(&asked).join("\n"))
+    format!("{done}: {}\n", card_for(&asked, cards, verdict).join("\n"))
+}
+
+/// Returns the card of a request. Where the whole session is allowed, it has the agent's own words for that: the agent may count other
+/// actions as the same.
+fn card_for(asked: &ApprovalAsked, cards: &ApprovalCards, verdict: &ApprovalVerdict) -> Vec<String> {
+    match verdict {
+        ApprovalVerdict::AllowForSession => cards.lines_with_scope(asked),
+        ApprovalVerdict::Allow { .. } | ApprovalVerdict::Deny { .. } => cards.lines(asked),
+    }
 }
 
 /// Shows the only open request, and has the person confirm that it may be allowed.
 async fn confirm(
     asked: &ApprovalAsked,
     cards: &ApprovalCards,
-    session: &SessionArg,
+    name: &str,
     verdict: &ApprovalVerdict,
 ) -> Result<(), CommandError> {
     let question = match verdict {
@@ -132,10 +154,10 @@ async fn confirm(
         ApprovalVerdict::AllowForSession => "Allow it for this session? [y] yes, any other key: no",
     };
     let mut ui = Ui::new();
-    ui.lines(&format!("{}\n", cards.lines(asked).join("\n")));
+    ui.lines(&format!("{}\n", card_for(asked, cards, verdict).join("\n")));
     if !terminal::can_ask() {
         let message = "without a terminal, `approve` needs the id of the request";
-        return Err(CommandError::new(Fault::Usage, message).hint(by_id(session, asked, verdict)));
+        return Err(CommandError::new(Fault::Usage, message).hint(by_id(name, asked, verdict)));
     }
     ui.question(question);
     let answer = key().await;
@@ -144,7 +166,7 @@ async fn confirm(
         return Ok(());
     }
     Err(CommandError::new(Fault::Unfit, "not allowed: the request waits for your decision")
-        .hint(format!("`bowline deny {}` denies it", session.session)))
+        .hint(format!("`bowline deny {name}` denies it")))
 }
 
 /// Waits for a key that was pressed after the request was shown.
@@ -173,7 +195,7 @@ async fn key() -> Result<u8, CommandError> {
 fn several(
     all: &[ApprovalAsked],
     cards: &ApprovalCards,
-    session: &SessionArg,
+    name: &str,
     verdict: &ApprovalVerdict,
 ) -> CommandError {
     let mut ui = Ui::new();
@@ -182,15 +204,15 @@ fn several(
     }
     let error =
         CommandError::new(Fault::Usage, format!("{} requests are open: name one by its id", all.len()));
-    all.first().into_iter().fold(error, |error, asked| error.hint(by_id(session, asked, verdict)))
+    all.first().into_iter().fold(error, |error, asked| error.hint(by_id(name, asked, verdict)))
 }
 
-fn by_id(session: &SessionArg, asked: &ApprovalAsked, verdict: &ApprovalVerdict) -> String {
+fn by_id(name: &str, asked: &ApprovalAsked, verdict: &ApprovalVerdict) -> String {
     let (command, does) = match verdict {
         ApprovalVerdict::Allow { .. } | ApprovalVerdict::AllowForSession => ("approve", "allows"),
         ApprovalVerdict::Deny { .. } => ("deny", "denies"),
     };
-    format!("`bowline {command} {} {}` {does} it", session.session, shell_word(asked.id.as_str()))
+    format!("`bowline {command} {name} {}` {does} it", shell_word(asked.id.as_str()))
 }
 
 /// Reads the JSON input of a tool.

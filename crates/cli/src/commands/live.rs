@@ -7,12 +7,27 @@ use bowline::resolve::{ResolveError, SessionName, resolve_in};
 use bowline_protocol::{AckGap, OrderRefused, SessionId};
 
 use crate::error::{CommandError, Fault};
+use crate::human::shell_word;
+use crate::ui::Stdout;
+
+/// A session that a person named.
+#[derive(Debug)]
+pub(crate) struct FoundSession {
+    pub(crate) home: Home,
+    pub(crate) id: SessionId,
+    /// The word by which hints name it: the one that the person typed, in the form that a shell takes.
+    pub(crate) name: String,
+}
 
 /// Finds the session that a name means.
-pub(crate) fn find(name: &str) -> Result<(Home, SessionId), CommandError> {
+pub(crate) fn find(typed: &str) -> Result<FoundSession, CommandError> {
     let home = Home::from_env().map_err(bowline::Error::from)?;
-    match resolve_in(&home, name) {
-        Ok(id) => Ok((home, id)),
+    match resolve_in(&home, typed) {
+        Ok(id) => {
+            // `@last` is another session as soon as one is started.
+            let name = if typed.starts_with('@') { id.to_string() } else { shell_word(typed) };
+            Ok(FoundSession { home, id, name })
+        }
         Err(error) => Err(unresolved(error)),
     }
 }
@@ -43,21 +58,23 @@ pub(crate) fn unresolved(error: ResolveError) -> CommandError {
     }
 }
 
-/// Connects to the runner of a session.
-pub(crate) async fn connect(name: &str) -> Result<AttachedSession, CommandError> {
-    let (home, id) = find(name)?;
-    connect_in(&home, &id).await
-}
+impl FoundSession {
+    /// Connects to the runner of the session.
+    pub(crate) async fn connect(&self) -> Result<AttachedSession, CommandError> {
+        let attached = bowline::attach_in(&self.home, self.id.as_str()).await;
+        attached.map_err(|error| unreachable(&self.id, &self.name, error))
+    }
 
-/// Connects to the runner of a session that was found.
-pub(crate) async fn connect_in(home: &Home, id: &SessionId) -> Result<AttachedSession, CommandError> {
-    bowline::attach_in(home, id.as_str()).await.map_err(|error| unreachable(id, error))
-}
+    /// The same for an order that begins work: an idle runner of an older build first hands the session over to this one.
+    pub(crate) async fn connect_to_work(&self) -> Result<AttachedSession, CommandError> {
+        let session = self.connect().await?.with_our_runner().await;
+        session.map_err(|error| unreachable(&self.id, &self.name, error))
+    }
 
-/// The same for an order that begins work: an idle runner of an older build first hands the session over to this one.
-pub(crate) async fn connect_to_work(home: &Home, id: &SessionId) -> Result<AttachedSession, CommandError> {
-    let session = connect_in(home, id).await?;
-    session.with_our_runner().await.map_err(|error| unreachable(id, error))
+    /// Makes the error of an order that was not carried out.
+    pub(crate) fn refused(&self, error: &OrderError) -> CommandError {
+        refused(error, &self.name)
+    }
 }
 
 /// Refuses a command in a process of an agent: it would change a session without the control socket, which refuses that.
@@ -70,22 +87,22 @@ pub(crate) fn outside_of_agents(action: &str) -> Result<(), CommandError> {
     }
 }
 
-/// Makes the error of a session that cannot be reached.
-pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
+/// Makes the error of a session that cannot be reached. Hints name it by `name`.
+pub(crate) fn unreachable(id: &SessionId, name: &str, error: ConnectError) -> CommandError {
     let message = error.to_string();
     let usage = || CommandError::new(Fault::Usage, message.clone());
     match &error {
         ConnectError::NotRunning { .. } => usage()
-            .hint(format!("resume it: `bowline start --resume {id} \"…\"`"))
-            .hint(format!("read it: `bowline attach {id} --from 1`")),
+            .hint(format!("resume it: `bowline start --resume {name} \"…\"`"))
+            .hint(format!("read it: `bowline attach {name} --from 1`")),
         ConnectError::NoSocket { .. } => usage()
-            .hint("a run of `bowline run` takes no orders; `bowline stop` ends it")
+            .hint(format!("a run of `bowline run` takes no orders; `bowline stop {name}` ends it"))
             .hint("start a session that does: `bowline start -p NAME \"…\"`"),
-        ConnectError::Version { .. } => {
-            usage().hint("stop the session and start it again with this version: `bowline start --resume`")
-        }
+        ConnectError::Version { .. } => usage().hint(format!(
+            "stop the session and start it again with this version: `bowline start --resume {name}`"
+        )),
         ConnectError::HandOver { .. } => CommandError::new(Fault::Unfit, message.clone())
-            .hint(format!("nothing was sent; resume the session: `bowline start --resume {id} \"…\"`"))
+            .hint(format!("nothing was sent; resume the session: `bowline start --resume {name} \"…\"`"))
             .hint("the reason is in `runner.log` of the data directory"),
         ConnectError::NotRunner { .. } => CommandError::new(Fault::Configuration, message.clone())
             .hint("nothing was sent; try again in a moment"),
@@ -93,7 +110,7 @@ pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
             CommandError::new(Fault::Configuration, message.clone())
         }
         ConnectError::Refused { .. } => CommandError::new(Fault::Unfit, message.clone()).hint(format!(
-            "nothing was sent: the runner is busy. `bowline status {id}` shows the session later"
+            "nothing was sent: the runner is busy. `bowline status {name}` shows the session later"
         )),
         ConnectError::NoRuntime(_)
         | ConnectError::Journal(_)
@@ -106,7 +123,24 @@ pub(crate) fn unreachable(id: &SessionId, error: ConnectError) -> CommandError {
 }
 
 /// Makes the error of an order that was not carried out.
-pub(crate) fn refused(error: &OrderError) -> CommandError {
+pub(crate) fn refused(error: &OrderError, name: &str) -> CommandError {
+    let command = unfulfilled(error, name);
+    if let OrderError::Refused(refusal) = error { command.refusing(refusal) } else { command }
+}
+
+/// Prints the refusal of an order for a program that asked for JSON, and returns the result as it was.
+pub(crate) fn with_json_refusal<T>(
+    result: Result<T, CommandError>,
+    json: bool,
+    stdout: &mut Stdout,
+) -> Result<T, CommandError> {
+    if let Some(refusal) = result.as_ref().err().and_then(CommandError::refusal).filter(|_| json) {
+        stdout.print_object(refusal)?;
+    }
+    result
+}
+
+fn unfulfilled(error: &OrderError, name: &str) -> CommandError {
     let message = error.to_string();
     match error {
         OrderError::Refused(OrderRefused::Forbidden { .. }) => CommandError::new(Fault::NotAllowed, message)
@@ -120,13 +154,13 @@ pub(crate) fn refused(error: &OrderError) -> CommandError {
                 AckGap::TurnOver | AckGap::ProcessOver => Fault::Unfit,
             };
             CommandError::new(fault, message)
-                .hint("the text of a prompt is kept; `bowline status` shows it as `queued` or as `unsent`")
+                .hint(format!("the text of a prompt is kept; `bowline status {name}` shows it as `queued` or as `unsent`"))
         }
         OrderError::Refused(OrderRefused::OutOfBudget { .. }) => CommandError::new(Fault::Unfit, message)
-            .hint("stop the session, and resume it with another limit: `bowline start --resume SESSION --max-tokens N`"),
+            .hint(format!("stop the session, and resume it with another limit: `bowline start --resume {name} --max-tokens N`")),
         OrderError::Refused(OrderRefused::Unknown { .. } | OrderRefused::Ambiguous { .. }) => {
             CommandError::new(Fault::Usage, message)
-                .hint("`bowline status SESSION` lists what is open and queued")
+                .hint(format!("`bowline status {name}` lists what is open and queued"))
         }
         OrderError::Refused(_) => CommandError::new(Fault::Unfit, message),
         OrderError::Over => CommandError::new(Fault::Usage, message),

@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
-use bowline::journal::Home;
 use bowline::remote::{ConnectError, OrderError};
-use bowline::{Attachment, Receipt};
+use bowline::{AttachedSession, Attachment, Receipt};
 use bowline_protocol::kinds::{ControlMode, PromptQueue};
-use bowline_protocol::{OrderRefused, PromptId, QueuedPrompt, SessionOrder, SessionSnapshot, WhenBusy};
+use bowline_protocol::{
+    OrderRefused, PermissionMode, PromptId, QueuedPrompt, SessionOrder, SessionSnapshot, WhenBusy,
+};
 use bowline_providers::ansi::harmless;
 
 use super::decide::cards;
-use super::live::{connect, connect_to_work, find, refused, unreachable};
+use super::live::{FoundSession, find, refused, unreachable, with_json_refusal};
 use super::run::{absolute_file, prompt};
 use crate::args::live::{AnswerArgs, CONTROL_MODES, ControlArgs, DequeueArgs, SendArgs, SessionArg, SetArgs};
 use crate::async_runtime;
@@ -36,18 +37,19 @@ pub(crate) fn send(args: &SendArgs, stdout: &mut Stdout) -> Result<(), CommandEr
     };
     let runtime = async_runtime::start()?;
     let receipt = runtime.block_on(async {
-        let (home, id) = find(&args.session.session)?;
-        let session = connect_to_work(&home, &id).await?;
-        session.order(order).await.map_err(|error| not_sent(&error, &args.session.session))
-    })?;
+        let found = find(&args.session.session)?;
+        let session = found.connect_to_work().await?;
+        session.order(order).await.map_err(|error| not_sent(&error, &found.name))
+    });
     runtime.shutdown_background();
+    let receipt = with_json_refusal(receipt, args.session.json, stdout)?;
     print(&args.session, &receipt, stdout)
 }
 
 /// Makes the error of a prompt that was not accepted.
 fn not_sent(error: &OrderError, session: &str) -> CommandError {
     let is_late = matches!(error, OrderError::Refused(OrderRefused::TurnOver));
-    let command = refused(error);
+    let command = refused(error, session);
     if is_late {
         command.hint(format!("without `--steer`, `bowline send {session}` begins a turn with it"))
     } else {
@@ -70,21 +72,25 @@ fn attachment(path: &Path) -> Result<Attachment, CommandError> {
 pub(crate) fn dequeue(args: &DequeueArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let runtime = async_runtime::start()?;
     let taken = runtime.block_on(async {
-        let session = connect(&args.session.session).await?;
-        let snapshot = session.snapshot().await.map_err(|error| refused(&error))?;
+        let found = find(&args.session.session)?;
+        let session = found.connect().await?;
+        let snapshot = session.snapshot().await.map_err(|error| found.refused(&error))?;
         let mut known = snapshot.queue.iter().chain(&snapshot.offered);
         let prompt = match &args.prompt {
             Some(id) => known.find(|prompt| prompt.id.as_str() == id),
             None => snapshot.queue.last(),
         };
         let id = args.prompt.as_deref().map(PromptId::from).or_else(|| prompt.map(|it| it.id.clone()));
-        let Some(id) = id else { return Err(nothing_queued(&snapshot, &args.session.session)) };
-        session.order(SessionOrder::Dequeue { prompt: Some(id) }).await.map_err(|error| refused(&error))?;
+        let Some(id) = id else { return Err(nothing_queued(&snapshot, &found.name)) };
+        session
+            .order(SessionOrder::Dequeue { prompt: Some(id) })
+            .await
+            .map_err(|error| found.refused(&error))?;
         Ok(prompt.cloned())
     });
     runtime.shutdown_background();
     // A prompt that came between the two questions is not known here.
-    let taken: Option<QueuedPrompt> = taken?;
+    let taken: Option<QueuedPrompt> = with_json_refusal(taken, args.session.json, stdout)?;
     if args.session.json {
         let done = serde_json::json!({ "receipt": "done", "prompt": taken });
         return stdout.print(&format!("{done}\n"));
@@ -107,30 +113,30 @@ fn nothing_queued(snapshot: &SessionSnapshot, session: &str) -> CommandError {
 
 /// Ends the running turn.
 pub(crate) fn interrupt(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
-    give(args, SessionOrder::Interrupt, stdout)
+    give(args, &SessionOrder::Interrupt, stdout)
 }
 
 /// Compacts the agent's context.
 pub(crate) fn compact(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
-    give(args, SessionOrder::Compact, stdout)
+    give(args, &SessionOrder::Compact, stdout)
 }
 
 /// Answers a question of an agent.
 pub(crate) fn answer(args: &AnswerArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let (question, answers) = (args.question.as_deref().map(Into::into), args.answers.clone());
-    give(&args.session, SessionOrder::Reply { question, answers }, stdout)
+    give(&args.session, &SessionOrder::Reply { question, answers }, stdout)
 }
 
 /// Changes an option.
 pub(crate) fn set(args: &SetArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let (option, value) = (args.option.clone(), args.value.clone());
-    give(&args.session, SessionOrder::SetOption { option, value }, stdout)
+    give(&args.session, &SessionOrder::SetOption { option, value }, stdout)
 }
 
 /// Changes who leads, or prints it.
 pub(crate) fn control(args: &ControlArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     if let Some(mode) = args.mode {
-        return give(&args.session, SessionOrder::SetControl { mode }, stdout);
+        return give(&args.session, &SessionOrder::SetControl { mode }, stdout);
     }
     let control = snapshot(&args.session)?.1.control;
     if args.session.json {
@@ -146,15 +152,67 @@ fn leader(mode: ControlMode) -> &'static str {
 }
 
 /// Sends an order, and prints its receipt.
-fn give(args: &SessionArg, order: SessionOrder, stdout: &mut Stdout) -> Result<(), CommandError> {
+fn give(args: &SessionArg, order: &SessionOrder, stdout: &mut Stdout) -> Result<(), CommandError> {
     let runtime = async_runtime::start()?;
     let receipt = runtime.block_on(async {
-        let session = connect(&args.session).await?;
-        session.order(order).await.map_err(|error| refused(&error))
-    })?;
+        let found = find(&args.session)?;
+        let session = found.connect().await?;
+        let given = session.order(order.clone()).await;
+        match given {
+            Ok(receipt) => Ok(receipt),
+            Err(error) => Err(with_choices(found.refused(&error), order, &session, &found.name).await),
+        }
+    });
     runtime.shutdown_background();
+    let receipt = with_json_refusal(receipt, args.json, stdout)?;
     print(args, &receipt, stdout)
 }
+
+/// Adds the values that an order could have had, or the command that shows why there was nothing to do.
+async fn with_choices(
+    error: CommandError,
+    order: &SessionOrder,
+    session: &AttachedSession,
+    name: &str,
+) -> CommandError {
+    if matches!(order, SessionOrder::Interrupt) {
+        return error.hint(format!("`bowline status {name}` shows what the session does"));
+    }
+    let Ok(snapshot) = session.snapshot().await else { return error };
+    error.maybe_hint(choices_of(order, &snapshot))
+}
+
+/// Returns a hint with the options of a session, with the values of one, or with the choices of a question.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other orders have no values to choose from")]
+fn choices_of(order: &SessionOrder, snapshot: &SessionSnapshot) -> Option<String> {
+    match order {
+        SessionOrder::SetOption { option, .. } => {
+            let known = snapshot.options.iter().find(|known| known.id == *option);
+            let modes = || PermissionMode::ALL.into_iter().map(|mode| mode.as_str().to_owned()).collect();
+            let values: Vec<String> = match known {
+                Some(known) if !known.choices.is_empty() => known.choices.clone(),
+                _ if option == "permission" => modes(),
+                Some(_) => return None,
+                None => {
+                    let own = snapshot.options.iter().map(|known| known.id.as_str());
+                    let own = own.filter(|id| !ALWAYS.contains(id));
+                    let all: Vec<&str> = ALWAYS.into_iter().chain(own).collect();
+                    return Some(format!("the options are {}", all.join(", ")));
+                }
+            };
+            Some(format!("the values of `{option}` are {}", values.join(", ")))
+        }
+        SessionOrder::Reply { question, .. } => {
+            let mut open = snapshot.questions.iter();
+            let asked = open.find(|asked| question.as_ref().is_none_or(|id| asked.id == *id))?;
+            (!asked.choices.is_empty()).then(|| format!("the choices are {}", asked.choices.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// The options that Bowline changes at any agent that has them.
+const ALWAYS: [&str; 3] = ["model", "effort", "permission"];
 
 fn print(args: &SessionArg, receipt: &Receipt, stdout: &mut Stdout) -> Result<(), CommandError> {
     if args.json {
@@ -188,12 +246,12 @@ fn json(value: &impl serde::Serialize) -> Result<String, CommandError> {
 
 /// Prints the state of a session.
 pub(crate) fn status(args: &SessionArg, stdout: &mut Stdout) -> Result<(), CommandError> {
-    let (home, snapshot, source) = snapshot(args)?;
+    let (found, snapshot, source) = snapshot(args)?;
     if args.json {
         return stdout.print(&format!("{}\n", json(&snapshot)?));
     }
-    let cards = cards(&home, &snapshot)?;
-    stdout.print(&harmless(&described(&snapshot, &cards, source)))
+    let cards = cards(&found.home, &snapshot)?;
+    stdout.print(&harmless(&described(&snapshot, &cards, &found.name, source)))
 }
 
 /// The source of a snapshot, which decides what a person can do about it.
@@ -208,30 +266,35 @@ pub(crate) enum SnapshotSource {
 }
 
 /// Returns the snapshot of a session: of its runner, or, without one that answers, of its journal.
-fn snapshot(args: &SessionArg) -> Result<(Home, SessionSnapshot, SnapshotSource), CommandError> {
+fn snapshot(args: &SessionArg) -> Result<(FoundSession, SessionSnapshot, SnapshotSource), CommandError> {
     let runtime = async_runtime::start()?;
-    let (home, id) = find(&args.session)?;
+    let found = find(&args.session)?;
     let attached = runtime.block_on(async {
-        match bowline::attach_in(&home, id.as_str()).await {
-            Ok(session) => session.snapshot().await.map(Ok).map_err(|error| refused(&error)),
+        match bowline::attach_in(&found.home, found.id.as_str()).await {
+            Ok(session) => session.snapshot().await.map(Ok).map_err(|error| found.refused(&error)),
             Err(ConnectError::NotRunning { .. }) => Ok(Err(SnapshotSource::Journal)),
             Err(ConnectError::NoSocket { .. }) => Ok(Err(SnapshotSource::JournalOfRun)),
-            Err(error) => Err(unreachable(&id, error)),
+            Err(error) => Err(unreachable(&found.id, &found.name, error)),
         }
     });
     runtime.shutdown_background();
     match attached? {
-        Ok(snapshot) => Ok((home, snapshot, SnapshotSource::Runner)),
+        Ok(snapshot) => Ok((found, snapshot, SnapshotSource::Runner)),
         Err(source) => {
-            let dir = home.session_dir(&id).map_err(bowline::Error::from)?;
+            let dir = found.home.session_dir(&found.id).map_err(bowline::Error::from)?;
             let snapshot = bowline::journal::snapshot(&dir).map_err(bowline::Error::from)?;
-            Ok((home, snapshot, source))
+            Ok((found, snapshot, source))
         }
     }
 }
 
-/// Describes a session for people. Approvals are shown whole: a person decides by them.
-pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards, source: SnapshotSource) -> String {
+/// Describes a session for people, who call it `name`. Approvals are shown whole: a person decides by them.
+pub(crate) fn described(
+    snapshot: &SessionSnapshot,
+    cards: &ApprovalCards,
+    name: &str,
+    source: SnapshotSource,
+) -> String {
     let mut text = format!("session   {}\nstate     {}\n", snapshot.session, word(snapshot.state));
     if let Some(reason) = &snapshot.reason {
         text += &format!("reason    {}\n", one_line(reason));
@@ -242,7 +305,7 @@ pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards, sourc
         (true, _) => "running".to_owned(),
         (false, SnapshotSource::Runner) => "none; the next prompt starts one".to_owned(),
         (false, SnapshotSource::Journal) => {
-            format!("none; go on with `bowline start --resume {}`", snapshot.session)
+            format!("none; go on with `bowline start --resume {name}`")
         }
         (false, SnapshotSource::JournalOfRun) => "none".to_owned(),
     };
@@ -254,7 +317,7 @@ pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards, sourc
     }
     for asked in &snapshot.approvals {
         let id = shell_word(asked.id.as_str());
-        text += &format!("approval  {id}: {}\n", cards.lines(asked).join("\n"));
+        text += &format!("approval  {id}: {}\n", cards.lines_with_scope(asked).join("\n"));
     }
     for asked in &snapshot.questions {
         let choices = if asked.choices.is_empty() {
@@ -269,14 +332,19 @@ pub(crate) fn described(snapshot: &SessionSnapshot, cards: &ApprovalCards, sourc
         text += &format!("prompt    {}, {place}: {}\n", prompt.id, one_line(&prompt.text));
     }
     for prompt in &snapshot.offered {
-        let (id, session) = (&prompt.id, &snapshot.session);
+        let id = &prompt.id;
         let how = match source {
-            SnapshotSource::Runner => format!(" (send it: `bowline send {session} --offered {id}`)"),
+            SnapshotSource::Runner => format!(" (send it: `bowline send {name} --offered {id}`)"),
             SnapshotSource::Journal | SnapshotSource::JournalOfRun => String::new(),
         };
         text += &format!("unsent    {id}: {}{how}\n", one_line(&prompt.text));
     }
-    for option in snapshot.options.iter().filter(|option| option.current.is_some()) {
+    if let Some(mode) = snapshot.permission {
+        text += &format!("permission {}\n", mode.as_str());
+    }
+    // The line above has it.
+    let others = snapshot.options.iter().filter(|option| option.id != "permission");
+    for option in others.filter(|option| option.current.is_some()) {
         text += &format!("option    {} = {}\n", option.id, option.current.as_deref().unwrap_or_default());
     }
     text

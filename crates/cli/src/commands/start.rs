@@ -91,7 +91,9 @@ pub(crate) fn run(args: &StartArgs, stdout: &mut Stdout) -> Result<(), CommandEr
                 return stdout.print(&format!("{started}\n"));
             }
             stdout.print(&format!("{session}\n"))?;
-            let name = shell_word(args.name.as_deref().unwrap_or(&session));
+            // The word that the person typed, but for `@last`, which is this session only until another one is started.
+            let resumed = args.request.resume.as_deref().filter(|typed| !typed.starts_with('@'));
+            let name = shell_word(args.name.as_deref().or(resumed).unwrap_or(&session));
             Ui::new().status(&format!("started; follow it: `bowline attach {name}`"));
             Ok(())
         }

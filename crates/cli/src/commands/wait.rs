@@ -1,5 +1,6 @@
 //! `bowline wait`: waits for the end of a turn or of a session, prints the answer, and exits like `bowline run`.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bowline::AttachedSession;
@@ -12,7 +13,7 @@ use bowline_protocol::{
 };
 use bowline_providers::views::{Digest, RunFacts};
 
-use super::live::{find, unreachable};
+use super::live::{FoundSession, find, unreachable};
 use crate::args::live::WaitArgs;
 use crate::args::request::TimeLimit;
 use crate::error::{CommandError, Fault};
@@ -28,18 +29,21 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandError> {
     let format = suggest::output(&args.output)?;
     let runtime = async_runtime::start()?;
-    let (home, id) = find(&args.session)?;
+    let found = find(&args.session)?;
+    let FoundSession { home, id, name } = &found;
     let waited = runtime.block_on(async {
-        let waiting = wait(&home, &id, args);
+        let waits_for = Cell::new(None);
+        let waiting = wait(&found, args, &waits_for);
         match args.timeout {
             Some(TimeLimit::Of(limit)) => tokio::time::timeout(limit, waiting).await.unwrap_or_else(|_| {
-                let message = format!("the session {id} is still busy after {} s", limit.as_secs());
+                let does = waits_for.get().unwrap_or("is still busy");
+                let message = format!("the session {name} {does} after {} s", limit.as_secs());
                 Err(CommandError::new(Fault::TooSlow, message))
             }),
             Some(TimeLimit::None) | None => waiting.await,
         }
     });
-    let ended = waited.and_then(|()| runtime.block_on(ended_turn(&home, &id)));
+    let ended = waited.and_then(|()| runtime.block_on(ended_turn(&found)));
     runtime.shutdown_background();
     let (LastTurnEvents { session, mut turn }, lost) = ended?;
     stdout.flush()?;
@@ -48,10 +52,11 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
         return Ok(());
     }
     let mut options = terminal::options(DetailLevel::Quiet, PermissionMode::Ask, None);
-    let dir = home.session_dir(&id).map_err(bowline::Error::from)?;
+    let dir = home.session_dir(id).map_err(bowline::Error::from)?;
     options.agent.name = Some(SessionMeta::read(&dir).map_err(bowline::Error::from)?.provider);
     let mut sink = Sink::new(format, options, None);
     sink.events(&turn, time::now())?;
+    let is_lost = lost.is_some();
     if let Some(lost) = lost {
         // Programs that read events get those on file, and the reason on standard error.
         match format {
@@ -63,9 +68,33 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
     let summary = RunSummary { now: time::now(), took: Millis(0), session: None, journal: None };
     let (digest, facts) = digest(&session, &turn);
     sink.finish(&summary, &digest.object(&facts))?;
+    hint_of_unsent(&found, is_lost)?;
     match facts.exit_code {
         0 => Ok(()),
         code => Err(CommandError::told(code)),
+    }
+}
+
+/// Tells how to go on with a session whose runner was killed, and how many of its prompts were not sent.
+fn hint_of_unsent(found: &FoundSession, is_lost: bool) -> Result<(), CommandError> {
+    let dir = found.home.session_dir(&found.id).map_err(bowline::Error::from)?;
+    if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(bowline::Error::from)? {
+        return Ok(());
+    }
+    let snapshot = bowline::journal::snapshot(&dir).map_err(bowline::Error::from)?;
+    if is_lost || !snapshot.offered.is_empty() {
+        Ui::new().hint(&resume_hint(&found.name, &snapshot));
+    }
+    Ok(())
+}
+
+/// Returns the hint about a session that is not running.
+pub(crate) fn resume_hint(name: &str, snapshot: &SessionSnapshot) -> String {
+    let go_on = format!("`bowline start --resume {name}` goes on");
+    match snapshot.offered.len() {
+        0 => go_on,
+        1 => format!("{go_on} and offers the prompt that was not sent"),
+        unsent => format!("{go_on} and offers the {unsent} prompts that were not sent"),
     }
 }
 
@@ -91,7 +120,12 @@ fn digest(session: &[Event], turn: &[Event]) -> (Digest, RunFacts<'static, ()>) 
 }
 
 /// Waits until a session is at rest, or over. A session that is not running is both.
-async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), CommandError> {
+async fn wait(
+    found: &FoundSession,
+    args: &WaitArgs,
+    waits_for: &Cell<Option<&'static str>>,
+) -> Result<(), CommandError> {
+    let FoundSession { home, id, name } = found;
     let session = match bowline::attach_in(home, id.as_str()).await {
         Ok(session) => session,
         Err(ConnectError::NotRunning { .. }) => return Ok(()),
@@ -100,13 +134,13 @@ async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), Comman
         // The runner may have been killed before or during the handshake, which has many errors. Then the journal has the last turn.
         Err(error) => {
             let gone = tokio::time::timeout(ENDS_WITHIN, until_gone(home, id)).await;
-            return gone.unwrap_or_else(|_| Err(unreachable(id, error)));
+            return gone.unwrap_or_else(|_| Err(unreachable(id, name, error)));
         }
     };
     if args.end {
-        until_over(&session, &args.session).await
+        until_over(&session, PersonHint::new(name, waits_for)).await
     } else {
-        until_rest(&session, &args.session).await
+        until_rest(&session, PersonHint::new(name, waits_for)).await
     }
     Ok(())
 }
@@ -115,7 +149,8 @@ async fn wait(home: &Home, id: &SessionId, args: &WaitArgs) -> Result<(), Comman
 const LOST: &str = "the process that ran the session was lost";
 
 /// Reads the last turn. If it is open and its runner is gone, also the end that the next runner will write for it.
-async fn ended_turn(home: &Home, id: &SessionId) -> Result<(LastTurnEvents, Option<Event>), CommandError> {
+async fn ended_turn(found: &FoundSession) -> Result<(LastTurnEvents, Option<Event>), CommandError> {
+    let FoundSession { home, id, name } = found;
     let events = last_turn(home, id)?;
     if !events.is_open() {
         return Ok((events, None));
@@ -124,7 +159,7 @@ async fn ended_turn(home: &Home, id: &SessionId) -> Result<(LastTurnEvents, Opti
     if tokio::time::timeout(ENDS_WITHIN, until_gone(home, id)).await.is_err() {
         let message = "the connection to the runner was lost, and its turn runs on";
         return Err(
-            CommandError::new(Fault::Internal, message).hint(format!("wait again: `bowline wait {id}`"))
+            CommandError::new(Fault::Internal, message).hint(format!("wait again: `bowline wait {name}`"))
         );
     }
     // The runner may have written the end after it closed its socket.
@@ -157,12 +192,12 @@ async fn until_gone(home: &Home, id: &SessionId) -> Result<(), CommandError> {
     Ok(())
 }
 
-async fn until_over(session: &AttachedSession, name: &str) {
-    let (mut head, mut hint) = (session.head(), PersonHint::default());
+async fn until_over(session: &AttachedSession, mut hint: PersonHint<'_>) {
+    let mut head = session.head();
     loop {
         head.mark_unchanged();
         if let Ok(snapshot) = session.snapshot().await {
-            hint.note(&snapshot, name);
+            hint.note(&snapshot);
         }
         if head.changed().await.is_err() {
             return;
@@ -170,12 +205,12 @@ async fn until_over(session: &AttachedSession, name: &str) {
     }
 }
 
-async fn until_rest(session: &AttachedSession, name: &str) {
-    let (mut head, mut hint) = (session.head(), PersonHint::default());
+async fn until_rest(session: &AttachedSession, mut hint: PersonHint<'_>) {
+    let mut head = session.head();
     loop {
         head.mark_unchanged();
         match session.snapshot().await {
-            Ok(snapshot) if !snapshot.is_at_rest() => hint.note(&snapshot, name),
+            Ok(snapshot) if !snapshot.is_at_rest() => hint.note(&snapshot),
             // At rest, or over.
             Ok(_) | Err(_) => return,
         }
@@ -186,24 +221,30 @@ async fn until_rest(session: &AttachedSession, name: &str) {
 }
 
 /// Prints once for each request that a person is waited for: this command shows no requests, and would seem to hang.
-#[derive(Debug, Default)]
-struct PersonHint {
+#[derive(Debug)]
+struct PersonHint<'a> {
+    /// The word by which hints name the session.
+    name: &'a str,
     shown: Option<String>,
+    /// What the session does when the time is over, if a person is waited for.
+    waits_for: &'a Cell<Option<&'static str>>,
 }
 
-impl PersonHint {
-    fn note(&mut self, snapshot: &SessionSnapshot, name: &str) {
-        let (text, request) = match snapshot.state {
-            SessionState::WaitingForApproval => (
-                "the session waits for your decision",
-                snapshot.approvals.first().map(|it| it.id.to_string()),
-            ),
+impl<'a> PersonHint<'a> {
+    fn new(name: &'a str, waits_for: &'a Cell<Option<&'static str>>) -> Self {
+        Self { name, shown: None, waits_for }
+    }
+
+    fn note(&mut self, snapshot: &SessionSnapshot) {
+        let name = self.name;
+        let (what, request) = match snapshot.state {
+            SessionState::WaitingForApproval => {
+                ("still waits for your decision", snapshot.approvals.first().map(|it| it.id.to_string()))
+            }
             SessionState::WaitingForInput => {
-                ("the session waits for your answer", snapshot.questions.first().map(|it| it.id.to_string()))
+                ("still waits for your answer", snapshot.questions.first().map(|it| it.id.to_string()))
             }
-            SessionState::PausedByHuman => {
-                ("the session waits for a person who leads it", Some(String::new()))
-            }
+            SessionState::PausedByHuman => ("still waits for a person who leads it", Some(String::new())),
             SessionState::Created
             | SessionState::Preparing
             | SessionState::Starting
@@ -211,11 +252,12 @@ impl PersonHint {
             | SessionState::Idle
             | SessionState::Stopping
             | SessionState::Completed
-            | SessionState::Failed => return,
+            | SessionState::Failed => return self.waits_for.set(None),
         };
+        self.waits_for.set(Some(what));
         if request.is_some() && request != self.shown {
             let mut ui = Ui::new();
-            ui.status(text);
+            ui.status(&format!("the session {}", what.trim_start_matches("still ")));
             ui.hint(&format!(
                 "`bowline status {name}` shows what for; `bowline attach {name}` lets you reply"
             ));

@@ -5,7 +5,10 @@ use std::io::{self, IsTerminal, Write};
 
 use bowline_providers::ansi;
 use bowline_providers::views::View;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde::Serialize;
+use tokio::sync::oneshot;
 
 use super::tables::Layout;
 use super::terminal;
@@ -13,6 +16,23 @@ use crate::error::{CommandError, Fault};
 
 /// The size of the write buffer, in bytes.
 pub(crate) const FULL: usize = 64 * 1024;
+
+/// Returns a channel that ends when the reader of standard output has closed its pipe. Without a pipe it never ends.
+///
+/// A command that prints seldom would notice it only with its next line. A thread waits for it, which costs nothing while it waits.
+pub(crate) fn closed_by_its_reader() -> oneshot::Receiver<()> {
+    let (open, closed) = oneshot::channel();
+    std::thread::spawn(move || {
+        let out = io::stdout();
+        // Without a wanted event, `poll` returns only for an error, which is how a pipe reports that nobody reads it (poll(2)).
+        let mut pipe = [PollFd::new(&out, PollFlags::empty())];
+        while poll(&mut pipe, None) == Err(Errno::INTR) {}
+        if !pipe[0].revents().contains(PollFlags::ERR) {
+            std::mem::forget(open);
+        }
+    });
+    closed
+}
 
 /// Standard output. On a terminal, control sequences in the text are made harmless; a pipe gets the text unchanged.
 pub(crate) struct Stdout {

@@ -48,7 +48,7 @@ done
 "#;
 
 /// The keys that this agent takes at first.
-const KEYS: &str = "[y] once [a] session [e] edit [n] deny [m] message [?] more";
+const KEYS: &str = "[y] once [a] session [n] deny [m] message [?] more";
 
 fn call<'a>(world: &'a World, prompt: &str, args: &[&str]) -> Call<'a> {
     let agent = world.script("work/agent.sh", AGENT);
@@ -109,14 +109,15 @@ fn a_denial_takes_a_message_and_all_keys_are_explained() {
 }
 
 #[test]
-fn an_agent_that_takes_no_changed_command_is_asked_about_again() {
+fn an_agent_that_takes_no_changed_command_has_no_key_for_it() {
     let world = World::new();
     let mut terminal = Terminal::start(&call(&world, "Go.", &[]), ALONE, 100, Typist::Present);
     terminal.answers(KEYS, "e");
-    terminal.answers("command: touch first.txt", "2\n");
-    terminal.answers("this agent does not take a changed command", "n");
+    terminal.answers(KEYS, "?");
+    terminal.answers("After a denial", "n");
     terminal.answers("    touch second.txt", "n");
     let shown = terminal.end();
+    assert!(!shown.bytes.contains("change the command"), "{:#?}", shown.rows);
     assert_eq!(shown.code, Some(0), "{:#?}", shown.rows);
     assert!(!world.path("work/first.txt").exists() && !world.path("work/first.txt2").exists());
 }

@@ -41,7 +41,7 @@ pub(super) fn ask(args: &StartArgs, reason: &str, stdout: &mut Stdout) -> Result
                 return Err(refused("an agent of `bowline run` cannot start sessions")
                     .hint("no person decides its approvals; do the work in this session"));
             }
-            Err(error) => return Err(unreachable(&session, error)),
+            Err(error) => return Err(unreachable(&session, session.as_str(), error)),
         };
         Ui::new().status(&format!(
             "waiting until a person allows it: `bowline status {session}` shows the request, `bowline approve {session} ID` allows it"

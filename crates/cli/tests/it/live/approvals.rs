@@ -39,8 +39,13 @@ fn an_approval_waits_for_a_person_who_allows_it() {
 fn allowed_for_the_session_is_not_asked_again() {
     let live = LiveWorld::new();
     let session = live.plays(&["tool write a.txt one", "tool write b.txt two"], &[]);
-    session.asks();
-    session.decides("approve", &["--session"]);
+    let asked = session.asks();
+    // Only the agent knows what else it allows then: its own words are shown before and after.
+    let scope = "\n  for this session: Yes, and don't ask again for Write in this session\n";
+    session.order("status", &[]).exits(0).prints(&[scope]);
+    let id = asked["id"].as_str().expect("an id");
+    let allowed = session.order("approve", &[id, "--session"]).exits(0);
+    allowed.prints(&["allowed for this session: practice wants to change files", scope]);
     session.has_played(1);
     session.send(&["tool write c.txt three"], &[]);
     session.has_played(2);
@@ -131,7 +136,12 @@ fn changed_input_is_refused_where_the_agent_cannot_take_it() {
     let asked = session.asks();
     let id = asked["id"].as_str().expect("an id");
     std::fs::write(live.path("work/input.json"), "{\"content\":\"two\"}").expect("writes");
-    session.order("approve", &[id, "--input", "input.json"]).exits(1).tells(&["does not offer this answer"]);
+    let refused = session.order("approve", &[id, "--input", "input.json", "--json"]).exits(1);
+    // A program reads the same refusal as the library has it.
+    assert_eq!(refused.json(), serde_json::json!({ "refused": "not_offered" }));
+    refused.tells(&["error: this agent runs only its own input: leave out `--input`\n"]);
+    let unknown = session.order("set", &["colour", "red", "--json"]).exits(1).json();
+    assert_eq!(unknown["refused"], "unsupported", "{unknown}");
     session
         .order("approve", &[id, "--input", "none.json"])
         .exits(2)

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::session::{LiveWorld, play};
+use crate::world::wait_until;
 
 fn events(printed: &str) -> Vec<Value> {
     printed.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
@@ -98,10 +99,46 @@ fn a_run_of_one_prompt_takes_no_orders() {
     let live = LiveWorld::new();
     let run = live.world().practice(&["say one", "hang"]).start();
     run.says("one");
-    live.end(&["attach", "@last"]).exits(2).tells(&["takes no orders", "bowline stop"]);
+    live.end(&["attach", "@last"]).exits(2).tells(&["takes no orders", "--watch", "bowline stop"]);
+    // Its journal shows what it does.
+    let status = live.end(&["status", "@last", "--json"]).exits(0).json();
+    assert_eq!((&status["state"], &status["turn"]), (&"running".into(), &1.into()), "{status}");
+    live.end(&["status", "@last"]).exits(0).prints(&["turn      1, running\n", "process   running\n"]);
+    let watching = live.call(&["attach", "@last", "--watch", "-o", "jsonl"]).start();
+    watching.prints("\"one\"");
     live.end(&["send", "@last", &play(&["say two"])])
         .exits(2)
         .tells(&["a run of `bowline run` takes no orders"]);
     live.end(&["stop", "@last"]).exits(0);
     run.end().exits(143);
+    let watched = watching.end().exits(0).stdout;
+    assert_eq!(events(&watched).last().expect("an event")["kind"]["type"], "session_ended");
+}
+
+#[test]
+fn a_reader_that_closes_its_pipe_ends_the_command_on_an_idle_session() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one"], &[]);
+    session.has_played(1);
+    let (watching, mut out) =
+        live.call(&["attach", &session.id, "--from", "1", "-o", "jsonl"]).start_unread();
+    let mut first = [0; 1];
+    std::io::Read::read_exact(&mut out, &mut first).expect("a byte");
+    drop(out);
+    wait_until("the end of the command", || watching.is_over());
+    watching.end_among_others().exits(0);
+    assert_eq!(session.stop().text(), "one");
+}
+
+#[test]
+fn the_leader_is_told_who_leads() {
+    let live = LiveWorld::new();
+    let session = live.plays(&["say one"], &[]);
+    session.has_played(1);
+    let mut typing = live.call(&["attach", &session.id]).open_input().start();
+    typing.writes(":lead\n:release\n");
+    typing.tells("you lead; the queue waits");
+    typing.tells("the agent leads again");
+    session.stop();
+    typing.end_among_others().exits(0);
 }

@@ -27,14 +27,20 @@ fn a_killed_runner_takes_its_agents_along_and_its_queue_is_offered() {
     let seen = live.end(&["status", "fix"]).exits(0);
     let lines =
         ["state     failed\n", "turn      1, truncated\n", "the process that ran the session was lost"];
-    seen.prints(&lines).prints(&[&format!("bowline start --resume {}", session.id)]);
+    seen.prints(&lines).prints(&["bowline start --resume fix"]);
     let on_file = session.status();
     let unsent: Vec<_> = on_file["offered"].as_array().expect("prompts").iter().map(|it| &it["id"]).collect();
     assert_eq!(unsent, receipts.iter().map(|receipt| &receipt["prompt"]).collect::<Vec<_>>(), "{on_file}");
     assert_eq!((&on_file["queue"], &on_file["has_process"]), (&serde_json::Value::Null, &false.into()));
-    live.end(&["send", "fix", "x"]).exits(2).tells(&[&format!("bowline start --resume {}", session.id)]);
+    live.end(&["send", "fix", "x"]).exits(2).tells(&["bowline start --resume fix"]);
+    let go_on = "`bowline start --resume fix` goes on and offers the 2 prompts that were not sent";
+    live.end(&["wait", "fix"]).exits(1).tells(&[&format!("hint: {go_on}")]);
+    live.end(&["attach", "fix"]).exits(0).tells(&[&format!("the session is not running; {go_on}")]);
 
     let again = live.start(None, &["--resume", "fix"]);
+    // The repair does not know the times of some bytes, which nobody asked about.
+    let waited = live.end(&["wait", "fix"]).exits(1);
+    assert!(!waited.stderr.contains("missing"), "{}", waited.stderr);
     assert_eq!(again.id, session.id);
     let status = again.is("idle");
     assert_eq!(status["last_turn"], serde_json::json!({ "turn": 1, "outcome": "truncated" }), "{status}");

@@ -125,6 +125,25 @@ fn a_prompt_for_now_interrupts_the_turn_and_comes_before_the_queue() {
 }
 
 #[test]
+fn a_steer_that_an_interrupt_cut_off_is_named_and_the_interrupt_is_no_failure() {
+    let live = LiveWorld::new();
+    live.gate("gate");
+    let session = live.plays(&["tool run cat gate", "say one"], &["--name", "fix"]);
+    let gate = live.at_gate("gate");
+    let steer = session.done("send", &["--steer", "skip the slow tests"]);
+    let id = steer["prompt"].as_str().expect("an id");
+    let watching = live.call(&["attach", "fix", "--watch", "--from", "1"]).start();
+    session.send(&["say two"], &["--now"]);
+    watching.tells(&format!("warning: the queued prompt {id} was not sent; send it with `--offered {id}`"));
+    session.has_played(2);
+    watching.prints("two");
+    drop(gate);
+    session.stop();
+    let shown = watching.end_among_others().exits(0).stderr;
+    assert!(!shown.contains("continues after a failure"), "{shown}");
+}
+
+#[test]
 fn an_interrupt_ends_the_turn_and_the_next_one_runs_in_the_same_process() {
     let live = LiveWorld::new();
     live.gate("gate");
@@ -136,7 +155,8 @@ fn an_interrupt_ends_the_turn_and_the_next_one_runs_in_the_same_process() {
     let _gate = live.at_gate("gate");
     session.done("interrupt", &[]);
     session.has_played(2);
-    session.order("interrupt", &[]).exits(1).tells(&["error: no turn is running"]);
+    let idle = session.order("interrupt", &[]).exits(1);
+    idle.tells(&["error: no turn is running", &format!("hint: `bowline status {}`", session.id)]);
     session.send(&["say three"], &[]);
     session.has_played(3);
     assert_eq!(session.outcomes(), ["cancelled", "cancelled", "completed"]);

@@ -33,6 +33,8 @@ fn a_question_is_shown_and_answered() {
     let waiting = live.call(&["wait", "fix"]).start();
     waiting.tells("the session waits for your answer");
     waiting.tells("hint: `bowline status fix` shows what for");
+    let late = live.end(&["wait", "fix", "--timeout", "1s"]).exits(124);
+    late.tells(&["error: the session fix still waits for your answer after 1 s"]);
     session.done("answer", &["dark blue"]);
     assert_eq!(waiting.end_among_others().exits(0).stdout, "Answer: dark blue\ndone\n");
     assert_eq!(session.text(), "Answer: dark bluedone");
@@ -45,10 +47,10 @@ fn a_question_is_shown_and_answered() {
 fn a_wrong_answer_is_refused_and_the_question_stays_open() {
     let live = LiveWorld::new();
     let session = asking(&live);
-    session
-        .order("answer", &["green"])
-        .exits(1)
-        .tells(&["error: not possible: the answer is none of the choices"]);
+    session.order("answer", &["green"]).exits(1).tells(&[
+        "error: not possible: the answer is none of the choices",
+        "hint: the choices are red, dark blue",
+    ]);
     // Two words of a shell are two answers.
     session.order("answer", &["dark", "blue"]).exits(1).tells(&["the question takes one answer"]);
     session.order("answer", &["--question", "9", "red"]).exits(2).tells(&["there is no open question `9`"]);

@@ -131,7 +131,9 @@ fn a_stopped_session_is_resumed_by_name_under_its_id() {
     session.has_played(1);
     let id = session.id.clone();
     let before = session.stop().events.len() as u64;
-    live.end(&["send", "fix", "x"]).exits(2).tells(&[&format!("bowline start --resume {id}")]);
+    live.end(&["send", "fix", "x"]).exits(2).tells(&["bowline start --resume fix"]);
+    live.end(&["send", "nosuch", "x"]).exits(2).tells(&["error: there is no session `nosuch`"]);
+    live.end(&["stop", "nosuch"]).exits(2).tells(&["error: there is no session `nosuch`"]);
     let again = live.plays(&["say two"], &["--resume", "fix"]);
     assert_eq!(again.id, id);
     again.has_played(2);

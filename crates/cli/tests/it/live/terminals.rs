@@ -8,7 +8,7 @@ use crate::pty::{Shown, Terminal, Typist};
 use crate::world::wait_until;
 
 /// The line below a request of the agent of `decide`.
-const KEYS: &str = "[y] once [e] edit TEXT [n] deny [m] message TEXT [?] more, then Enter";
+const KEYS: &str = "[y] once [n] deny [m] message TEXT [?] more, then Enter";
 
 fn attach(live: &LiveWorld, session: &Session<'_>) -> Terminal {
     Terminal::start(&live.call(&["attach", &session.id]), ALONE, 100, Typist::Present)
@@ -103,6 +103,7 @@ fn a_person_types_resizes_and_detaches() {
     let shown = terminal.end();
     assert_eq!(shown.code, Some(0), "{:#?}", shown.rows);
     has(&shown, "detached; the session goes on");
+    assert_eq!(shown.bytes.matches('\u{7}').count(), 2, "the end of each turn rings");
     assert_eq!(before, after);
     assert_eq!(session.status()["state"], "idle");
     session.stop();

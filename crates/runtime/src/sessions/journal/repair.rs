@@ -30,6 +30,9 @@ use super::{
     raw_path, slot_of, unfinished, update_meta,
 };
 
+/// Why a turn and a session ended with their runner.
+pub(super) const LOST: &str = "the process that ran the session was lost";
+
 /// The file for complete lines that are invalid.
 const DAMAGED_FILE: &str = "events.jsonl.damaged";
 
@@ -351,7 +354,6 @@ impl JournalSummary {
         gap: Option<Gap>,
         leaked: Vec<ProcessLeaked>,
     ) -> Vec<Event> {
-        const LOST: &str = "the process that ran the session was lost";
         let mut kinds: Vec<Kind> = gap.map(Kind::Gap).into_iter().collect();
         kinds.extend(self.approvals.into_iter().map(|id| {
             Kind::ApprovalDecided(ApprovalDecided {

@@ -6,7 +6,7 @@ use bowline_engine::SessionView;
 use bowline_protocol::kinds::{EndReason, SessionState};
 use bowline_protocol::{Event, Kind, PermissionMode, SessionSnapshot, Timestamp};
 
-use super::repair::{JournalSummary, current_meta};
+use super::repair::{JournalSummary, LOST, current_meta};
 use super::{JournalError, Lock, Reader};
 
 /// Reads the snapshot of a session from its journal. It is as new as the last event; a live runner knows more.
@@ -52,12 +52,11 @@ pub fn snapshot(dir: &Path) -> Result<SessionSnapshot, JournalError> {
     }
     let JournalFacts { view, head, state, reason, model, turn, has_process, is_lost } = facts;
     let state = if is_live { state.unwrap_or(meta.state) } else { meta.state };
-    let lost = "the process that ran the session was lost".to_owned();
     let mut snapshot = SessionSnapshot {
         session: meta.id,
         head,
         state,
-        reason: if is_lost { Some(lost) } else { reason },
+        reason: if is_lost { Some(LOST.to_owned()) } else { reason },
         provider: meta.provider,
         native_session: None,
         model,
