@@ -45,8 +45,8 @@ pub(super) fn figures(sources: &[Source]) -> Vec<Figure> {
 }
 
 /// The figures of the tree when they were last lowered.
-const ONE_WORD: f64 = 31.2;
-const SHARED: f64 = 11.7;
+const ONE_WORD: f64 = 30.8;
+const SHARED: f64 = 11.6;
 const SHARED_IN_CRATE: f64 = 0.0;
 
 /// Returns the name of the type that a line declares.
