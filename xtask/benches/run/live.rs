@@ -124,7 +124,7 @@ fn idle(world: &World<'_>) -> Result<Vec<Bar>> {
         ["idle runner without an agent, memory", "the same, wake-ups in 30 s"],
         ["idle runner with an agent, memory", "the same, wake-ups in 30 s"],
     ];
-    for ((runner, before), [memory, woken]) in runners.iter().zip(before).zip(what) {
+    for ((runner, before), [memory, wakes]) in runners.iter().zip(before).zip(what) {
         let kilobytes = |field: &str| status(runner.pid, field);
         let anonymous = kilobytes("RssAnon:")? / 1024.0;
         let beside = format!("{anonymous:.1} MB of it are no file's");
@@ -132,7 +132,7 @@ fn idle(world: &World<'_>) -> Result<Vec<Bar>> {
         bars.push(Bar { what: memory, value, unit: " MB", limit: 8.0, beside });
         let value = woken(&before, &wakeups(runner.pid)?) as f64;
         // The timer by which it looks whether its socket is still there, and the one of its agent's deadline.
-        bars.push(Bar { what: woken, value, unit: "", limit: 2.0, beside: String::new() });
+        bars.push(Bar { what: wakes, value, unit: "", limit: 2.0, beside: String::new() });
     }
     Ok(bars)
 }
