@@ -26,7 +26,7 @@ pub enum Command {
     Survey,
     /// Build and run the fuzz targets
     Fuzz(Fuzz),
-    /// Change the decisions of the engine one at a time, and see whether its own tests notice; takes about an hour
+    /// Change the decisions of the engine one at a time, and see whether its own tests notice; takes several hours without a file
     Mutants(Mutants),
     /// Measure the cost of decoding, of a run, or of `bowline doctor`
     Bench(Bench),
