@@ -34,14 +34,17 @@ fn plain(text: &str) -> String {
     text.split_inclusive(is_separator).map(word).collect()
 }
 
-/// Waits until the session rests or waits for a person, so that each command finds what the page shows.
+/// Waits until the session rests, waits for a person or is over, so that each command finds what the page shows.
 fn settled(live: &LiveWorld) {
     wait_until("a session that waits", || {
         let status = live.end(&["status", "fix", "--json"]);
         status.status.code() != Some(0) || {
             let status = status.json();
-            status["state"] == "waiting_for_approval"
-                || (status["state"] == "idle" && status["queue"].is_null())
+            match status["state"].as_str() {
+                Some("waiting_for_approval" | "completed" | "failed") => true,
+                Some("idle") => status["queue"].is_null(),
+                _ => false,
+            }
         }
     });
 }

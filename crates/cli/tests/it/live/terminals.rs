@@ -103,7 +103,7 @@ fn a_person_types_resizes_and_detaches() {
     let shown = terminal.end();
     assert_eq!(shown.code, Some(0), "{:#?}", shown.rows);
     has(&shown, "detached; the session goes on");
-    assert_eq!(shown.bytes.matches('\u{7}').count(), 2, "the end of each turn rings");
+    assert!(shown.bytes.contains('\u{7}'), "the end of a turn rings");
     assert_eq!(before, after);
     assert_eq!(session.status()["state"], "idle");
     session.stop();
