@@ -24,7 +24,7 @@ pub(crate) fn closed_by_its_reader() -> oneshot::Receiver<()> {
     let (open, closed) = oneshot::channel();
     std::thread::spawn(move || {
         let out = io::stdout();
-        // Without a wanted event, `poll` returns only for an error, which is how a pipe reports that nobody reads it (poll(2)).
+        // Without a wanted event, `poll` returns only for an error, which is how a pipe reports that its reader is gone (poll(2)).
         let mut pipe = [PollFd::new(&out, PollFlags::empty())];
         while poll(&mut pipe, None) == Err(Errno::INTR) {}
         if !pipe[0].revents().contains(PollFlags::ERR) {

@@ -38,7 +38,7 @@ fn a_killed_runner_takes_its_agents_along_and_its_queue_is_offered() {
     live.end(&["attach", "fix"]).exits(0).tells(&[&format!("the session is not running; {go_on}")]);
 
     let again = live.start(None, &["--resume", "fix"]);
-    // The repair does not know the times of some bytes, which nobody asked about.
+    // The repair does not know the times of some bytes. The answer does not depend on them.
     let waited = live.end(&["wait", "fix"]).exits(1);
     assert!(!waited.stderr.contains("missing"), "{}", waited.stderr);
     assert_eq!(again.id, session.id);
