@@ -17,6 +17,7 @@ mod files;
 mod live;
 mod questions;
 mod servers;
+mod settings;
 mod terminals;
 
 /// A client and what it said, with an agent that is played by the test.
