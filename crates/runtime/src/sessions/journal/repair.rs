@@ -24,14 +24,11 @@ use super::append::{Append, create_private};
 use super::index::{self, IndexRecord, LONGEST};
 use super::lock::Lock;
 use super::prompts::PromptsOnFile;
-use super::stint::is_stint_start;
+use super::stint::{LOST, is_stint_start};
 use super::{
     EVENTS_FILE, INDEX_FILE, Index, JournalEnd, JournalError, RAW_FILES, Reader, SessionMeta, meta, raw_name,
     raw_path, slot_of, unfinished, update_meta,
 };
-
-/// Why a turn and a session ended with their runner.
-pub(super) const LOST: &str = "the process that ran the session was lost";
 
 /// The file for complete lines that are invalid.
 const DAMAGED_FILE: &str = "events.jsonl.damaged";
@@ -327,8 +324,8 @@ impl JournalSummary {
 
     /// Returns the last turn. One that is open ends with its runner.
     fn last_turn(&self) -> Option<LastTurn> {
-        let lost = |turn| LastTurn { turn, outcome: Outcome::Truncated };
-        self.turn.filter(|_| self.turn_is_open).map(lost).or(self.last_turn)
+        let open = self.turn.filter(|_| self.turn_is_open);
+        open.map(|turn| LastTurn { turn, outcome: Outcome::Truncated }).or(self.last_turn)
     }
 
     /// Returns the facts that a killed runner did not write to `session.json`.

@@ -6,7 +6,8 @@ use bowline_engine::SessionView;
 use bowline_protocol::kinds::{EndReason, SessionState};
 use bowline_protocol::{Event, Kind, PermissionMode, SessionSnapshot, Timestamp};
 
-use super::repair::{JournalSummary, LOST, current_meta};
+use super::repair::{JournalSummary, current_meta};
+use super::stint::LOST;
 use super::{JournalError, Lock, Reader};
 
 /// Reads the snapshot of a session from its journal. It is as new as the last event; a live runner knows more.

@@ -6,6 +6,9 @@ use bowline_protocol::{Event, Kind, LastTurn, NativeSessionId, QueuedPrompt, Raw
 
 use super::{RAW_FILES, Repaired, slot_of};
 
+/// Why a stint and its turn ended with their runner.
+pub(super) const LOST: &str = "the process that ran the session was lost";
+
 /// Returns whether an event begins a stint. The agent's own `session_started` events are inside of one.
 pub(crate) fn is_stint_start(event: &Event) -> bool {
     event.source == Source::Bowline && matches!(event.kind, Kind::SessionStarted(_))
