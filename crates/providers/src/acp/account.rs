@@ -4,7 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::introduction;
-use crate::ask::{QueryReplies, QueryProtocol, NotTold, Reader, QueryMessage, Subject, AccountReport, enough};
+use crate::ask::{
+    AccountReport, NotTold, QueryMessage, QueryProtocol, QueryReplies, Reader, Subject, enough,
+};
 use crate::conversation::Conversation;
 use crate::models::Model;
 use crate::rpc::RpcVersionField;

@@ -4,7 +4,10 @@ use bowline_protocol::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{AccountLimits, QueryReplies, Login, QueryProtocol, NotTold, Reader, QueryMessage, Subject, AccountReport, Window, enough};
+use crate::ask::{
+    AccountLimits, AccountReport, Login, NotTold, QueryMessage, QueryProtocol, QueryReplies, Reader, Subject,
+    Window, enough,
+};
 use crate::models::Model;
 
 const MODELS: &str = "list_models";

@@ -386,7 +386,11 @@ fn paths(request: &ClaudeObject<'_>) -> Vec<String> {
 }
 
 fn named_paths(input: &ClaudeObject<'_>) -> Vec<String> {
-    ["file_path", "notebook_path", "path"].iter().filter_map(|key| input.text(key)).map(String::from).collect()
+    ["file_path", "notebook_path", "path"]
+        .iter()
+        .filter_map(|key| input.text(key))
+        .map(String::from)
+        .collect()
 }
 
 /// Returns the call of a tool that a request describes.

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ask::{
-    AccountLimits, QueryReplies, Login, QueryProtocol, NotTold, Reader, Reply, QueryMessage, Subject, AccountReport, Window, enough,
+    AccountLimits, AccountReport, Login, NotTold, QueryMessage, QueryProtocol, QueryReplies, Reader, Reply,
+    Subject, Window, enough,
 };
 use crate::models::Model;
 use crate::rpc::RpcVersionField;

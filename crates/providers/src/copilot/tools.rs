@@ -187,7 +187,6 @@ fn permission_asked(data: &CopilotData<'_>, out: &mut Output<'_>) {
         paths: paths.map(str::to_owned).collect(),
         ..ApprovalAsked::of_agent(id, category, Risk::Med, Excerpt::with_limit(summary, 1024).text)
     }));
-
 }
 
 fn permission_decided(data: &CopilotData<'_>, out: &mut Output<'_>) {

@@ -1,7 +1,7 @@
 //! opencode's reports: the number of its credentials, and the models that they open.
 
 use crate::ansi;
-use crate::ask::{QueryReplies, Login, NotTold, Reader, Subject, AccountReport};
+use crate::ask::{AccountReport, Login, NotTold, QueryReplies, Reader, Subject};
 use crate::models::Model;
 
 pub(super) const READERS: &[Reader] = &[

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::ask::{QueryReplies, Login, NotTold, Reader, Subject, AccountReport};
+use crate::ask::{AccountReport, Login, NotTold, QueryReplies, Reader, Subject};
 use crate::models::Model;
 
 pub(super) const READERS: &[Reader] = &[

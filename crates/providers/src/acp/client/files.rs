@@ -33,7 +33,8 @@ impl AcpClient {
         };
         if method == "fs/read_text_file" {
             let number = |key: &str| params.get(key).and_then(Value::as_u64);
-            let call = HostCall::ReadText { path: path.clone(), line: number("line"), limit: number("limit") };
+            let call =
+                HostCall::ReadText { path: path.clone(), line: number("line"), limit: number("limit") };
             if self.talk.gated == ToolGating::Off {
                 self.host.begin(id.clone(), call, out);
                 return None;

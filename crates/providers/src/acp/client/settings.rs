@@ -37,8 +37,7 @@ const OTHER_MODE: &str =
 const OTHER_SETTING: &str =
     "this setting allows actions without an approval; set `permission` to read, ask, edit or yolo";
 
-const UNDER_POLICY: &str =
-    "under a policy the agent stays in the mode in which it asks; set `permission` to read, ask, edit or yolo";
+const UNDER_POLICY: &str = "under a policy the agent stays in the mode in which it asks; set `permission` to read, ask, edit or yolo";
 
 impl AcpClient {
     /// Returns the request that changes a setting.
@@ -65,7 +64,11 @@ impl AcpClient {
             let is_about =
                 |name: &str| ABOUT_PERMISSIONS.contains(&name.to_lowercase().replace('-', "_").as_str());
             let widens = (is_about(option) || is_about(category)) && !OFF.contains(&value);
-            return if widens { OptionPermission::Unknown(OTHER_SETTING) } else { OptionPermission::Unchanged };
+            return if widens {
+                OptionPermission::Unknown(OTHER_SETTING)
+            } else {
+                OptionPermission::Unchanged
+            };
         }
         if self.talk.gated == ToolGating::On {
             return OptionPermission::Unknown(UNDER_POLICY);

@@ -120,7 +120,12 @@ fn judged_words(command: &TerminalCommand) -> Vec<String> {
     let TerminalCommand { program, args, env, .. } = command;
     let assigned = env.iter().map(|(name, value)| format!("{name}={value}"));
     let prefix = if env.is_empty() { None } else { Some("env".to_owned()) };
-    prefix.into_iter().chain(assigned).chain(std::iter::once(program.clone())).chain(args.iter().cloned()).collect()
+    prefix
+        .into_iter()
+        .chain(assigned)
+        .chain(std::iter::once(program.clone()))
+        .chain(args.iter().cloned())
+        .collect()
 }
 
 /// Writes a word so that its end can be seen. No shell reads it.

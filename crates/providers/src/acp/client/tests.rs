@@ -7,7 +7,7 @@ use bowline_protocol::{
 
 use super::*;
 use crate::decode::{Decoder, End};
-use crate::dialect::{RequestedAct, ActionDoer, ClientOutput, DecisionRequest, UnnumberedEvent};
+use crate::dialect::{ActionDoer, ClientOutput, DecisionRequest, RequestedAct, UnnumberedEvent};
 use crate::dialects;
 use crate::moment::Moment;
 use crate::played;

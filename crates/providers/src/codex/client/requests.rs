@@ -197,7 +197,8 @@ impl FileChanges {
 
     /// Remembers the files of an item that begins, if it is a change of files.
     pub(super) fn started(&mut self, params: &Value) {
-        let Some(item) = params.get("item").filter(|it| it.get("type").is_some_and(|it| it == "fileChange")) else {
+        let Some(item) = params.get("item").filter(|it| it.get("type").is_some_and(|it| it == "fileChange"))
+        else {
             return;
         };
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

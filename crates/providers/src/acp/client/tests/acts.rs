@@ -9,7 +9,10 @@ fn a_request_describes_what_its_tool_would_do() {
     let shell = json!({ "command": "touch x", "description": "make it" });
     let table: [(Value, Vec<RequestedAct>); 5] = [
         // As Claude, Qwen and opencode send it, and Gemini, whose title is the command.
-        (json!({ "kind": "execute", "name": "Bash", "title": "touch x", "rawInput": shell }), vec![tool("Bash", shell.clone())]),
+        (
+            json!({ "kind": "execute", "name": "Bash", "title": "touch x", "rawInput": shell }),
+            vec![tool("Bash", shell.clone())],
+        ),
         (
             json!({ "kind": "execute", "title": "touch x (make it)", "rawInput": shell, "_meta": { "toolName": "run_shell_command" } }),
             vec![tool("run_shell_command", shell.clone())],

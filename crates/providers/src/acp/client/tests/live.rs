@@ -289,10 +289,7 @@ fn options_are_set_by_the_requests_that_the_agent_has() {
             wire!("opencode/1.18.33/acp-options"),
             &[(CONFIG, "model", "fake/fake-model-2", "fake/fake-model-2"), (CONFIG, "mode", "plan", "plan")],
         ),
-        (
-            wire!("copilot/1.0.102/acp-options"),
-            &[(MODE, "mode", PLAN, PLAN)],
-        ),
+        (wire!("copilot/1.0.102/acp-options"), &[(MODE, "mode", PLAN, PLAN)]),
     ];
     for (wire, choices) in table {
         let mut played = begun(wire);

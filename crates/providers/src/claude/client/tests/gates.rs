@@ -29,7 +29,10 @@ fn a_tool_waits_at_its_gate_until_the_policies_have_judged_it() {
     for (answer, expected) in answers {
         asks(&mut scene, &callback);
         let gate = scene.gates.pop().expect("it is announced");
-        assert_eq!(gate.acts, [RequestedAct::Tool { name: "Bash".to_owned(), input: json!({ "command": "ls" }) }]);
+        assert_eq!(
+            gate.acts,
+            [RequestedAct::Tool { name: "Bash".to_owned(), input: json!({ "command": "ls" }) }]
+        );
         assert!(scene.requests.is_empty(), "a gate is no request");
         let sent = scene.decoder.pass_gate(&gate.asked.id, &answer, &scene.now, &mut scene.drafts);
         scene.listen();
@@ -45,14 +48,18 @@ fn a_tool_waits_at_its_gate_until_the_policies_have_judged_it() {
     scene.listen();
     assert_eq!(sent, Sent::Done);
     let output = &scene.sent.last().unwrap()["response"]["response"]["hookSpecificOutput"];
-    assert_eq!((&output["permissionDecision"], &output["permissionDecisionReason"]), (&json!("deny"), &json!("policy")));
+    assert_eq!(
+        (&output["permissionDecision"], &output["permissionDecisionReason"]),
+        (&json!("deny"), &json!("policy"))
+    );
 }
 
 #[test]
 fn a_gate_is_never_answered_with_an_error_and_an_interrupt_withdraws_it() {
     let mut scene = Scene::ready(&Conversation { gated: ToolGating::On, ..Conversation::default() });
     scene.prompt("Go.");
-    let callback = json!({ "subtype": "hook_callback", "callback_id": "policy", "input": { "tool_name": "Bash" } });
+    let callback =
+        json!({ "subtype": "hook_callback", "callback_id": "policy", "input": { "tool_name": "Bash" } });
     asks(&mut scene, &callback);
     let gate = scene.gates.pop().unwrap();
     scene.program(r#"{"type":"control_cancel_request","request_id":"q1"}"#);
