@@ -75,7 +75,7 @@ pub(crate) fn run(args: &WaitArgs, stdout: &mut Stdout) -> Result<(), CommandErr
     }
 }
 
-/// Tells how to go on with a session whose runner was killed, and how many of its prompts were not sent.
+/// Prints how to go on with a session whose runner was killed, and how many of its prompts were not sent.
 fn hint_of_unsent(found: &FoundSession, is_lost: bool) -> Result<(), CommandError> {
     let dir = found.home.session_dir(&found.id).map_err(bowline::Error::from)?;
     if Reader::open(&dir).and_then(|reader| reader.is_live()).map_err(bowline::Error::from)? {
@@ -226,7 +226,7 @@ struct PersonHint<'a> {
     /// The word by which hints name the session.
     name: &'a str,
     shown: Option<String>,
-    /// What the session does when the time is over, if a person is waited for.
+    /// The state of the session when the time is over, if a person is waited for.
     waits_for: &'a Cell<Option<&'static str>>,
 }
 

@@ -33,7 +33,7 @@ use super::dialect::{Acp, each_message};
 use super::failures::AcpProblem;
 use super::tools::targets::ToolTargets;
 use super::wire::{AcpMessage, tree};
-use crate::conversation::{Conversation, ToolGating, unsupported};
+use crate::conversation::{Conversation, unsupported};
 use crate::dialect::{
     AckToken, ApprovalAnswer, Dialect, HostAnswer, HostProblem, HostPrompt, HostToken, Input,
     OptionPermission, Output, QuestionReply, Sent,
@@ -467,8 +467,7 @@ impl Dialect for AcpClient {
         if self.session.is_empty() || matches!(self.stage, AcpStage::Over) {
             return Sent::Cannot("no session is open");
         }
-        // The agent stays in the mode in which it asks. The host decides by the new one.
-        if option == "permission" && self.talk.gated == ToolGating::On {
+        if self.stays_asking(option) {
             return Sent::Done;
         }
         match self.setting(option, value) {

@@ -38,7 +38,7 @@ pub enum Sent {
     Cannot(&'static str),
 }
 
-/// What a change of an option does to the permissions of the agent.
+/// The effect of a change of an option on the permissions of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionPermission {
     /// Nothing, or it allows the agent less.

@@ -57,7 +57,7 @@ pub(super) struct CallApproval {
     pub(super) input: Value,
     /// The files that it names. `None` if requests of its sort name none.
     pub(super) paths: Option<Vec<String>>,
-    /// What the host would do.
+    /// The act of the host.
     pub(super) act: RequestedAct,
 }
 

@@ -40,6 +40,12 @@ const OTHER_SETTING: &str =
 const UNDER_POLICY: &str = "under a policy the agent stays in the mode in which it asks; set `permission` to read, ask, edit or yolo";
 
 impl AcpClient {
+    /// Returns whether a change of an option changes nothing at the agent: under policies it stays in the mode in which it asks, and
+    /// the host decides by the new one.
+    pub(super) fn stays_asking(&self, option: &str) -> bool {
+        option == "permission" && self.talk.gated == ToolGating::On
+    }
+
     /// Returns the request that changes a setting.
     pub(super) fn setting(&self, option: &str, value: &str) -> Result<SettingChoice, &'static str> {
         match option {

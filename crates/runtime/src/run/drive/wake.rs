@@ -1,4 +1,4 @@
-//! What wakes the loop of a run, and the futures that it waits for.
+//! The reasons for which the loop of a run wakes, and the futures that it waits for.
 
 use std::pin::Pin;
 
@@ -34,7 +34,7 @@ pub(super) type Replanning = Pin<Box<dyn Future<Output = SecondPlan> + Send>>;
 /// A sync that decisions on approvals wait for.
 pub(super) type DecisionSync = Pin<Box<dyn Future<Output = (SyncId, Result<(), JournalError>)> + Send>>;
 
-/// What woke the loop.
+/// The reason for which the loop woke.
 pub(super) enum WakeReason {
     Order(Option<RunOrder>),
     /// Another task has used more of the shared budget.
