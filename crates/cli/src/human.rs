@@ -59,7 +59,7 @@ mod tool_details;
 mod words;
 
 use bowline_protocol::kinds::{
-    Level, LimitState, ModelChanged, Outcome, ToolFinished, ToolStatus, TurnEnded,
+    Level, LimitState, ModelChanged, Outcome, SessionStarted, ToolFinished, ToolStatus, TurnEnded,
 };
 use bowline_protocol::{Event, Kind, Millis, Source, Timestamp};
 use bowline_providers::ansi;
@@ -233,17 +233,7 @@ impl Renderer {
         }
         #[expect(clippy::wildcard_enum_match_arm, reason = "`remark` decides about every other kind")]
         match &event.kind {
-            Kind::SessionStarted(started) => {
-                if self.who.is_none() {
-                    self.who = started.provider.as_deref().map(words::one_line);
-                }
-                if self.options.cwd.is_none() {
-                    self.options.cwd.clone_from(&started.cwd);
-                }
-                if let Some(has) = &started.capabilities {
-                    self.capabilities(has);
-                }
-            }
+            Kind::SessionStarted(started) => self.session_started(started),
             Kind::TurnStarted(_) => self.turn_started(),
             Kind::TurnEnded(ended) => self.turn_ended(ended),
             Kind::ToolStarted(tool) => {
@@ -335,6 +325,18 @@ impl Renderer {
             _ => return false,
         }
         true
+    }
+
+    fn session_started(&mut self, started: &SessionStarted) {
+        if self.who.is_none() {
+            self.who = started.provider.as_deref().map(words::one_line);
+        }
+        if self.options.cwd.is_none() {
+            self.options.cwd.clone_from(&started.cwd);
+        }
+        if let Some(has) = &started.capabilities {
+            self.capabilities(has);
+        }
     }
 
     fn turn_started(&mut self) {

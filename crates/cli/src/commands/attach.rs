@@ -134,11 +134,7 @@ async fn follow(
     let is_terminal = std::io::stdin().is_terminal();
     if is_human {
         let decides = typing && is_terminal && watches_only.is_none();
-        sink.ask(if decides { AskTyping::Lines } else { AskTyping::Elsewhere });
-        // Its event may lie before the first one that is shown.
-        if let Some(has) = &description(home, id)?.capabilities {
-            sink.capabilities(has);
-        }
+        ask(&mut sink, decides, found)?;
     }
     if is_human && typing && is_terminal {
         sink.tell(&format!("attached to {id}; type a prompt, or `:help`; Ctrl-D detaches"))?;
@@ -201,6 +197,16 @@ async fn follow(
             AttachWake::Signal(SignalAction::Stop(_)) => return detached(&mut sink, name),
         }
     }
+}
+
+/// Shows the requests of the agent.
+fn ask(sink: &mut Sink, decides: bool, found: &FoundSession) -> Result<(), CommandError> {
+    sink.ask(if decides { AskTyping::Lines } else { AskTyping::Elsewhere });
+    // Its event may lie before the first one that is shown.
+    if let Some(has) = &description(&found.home, &found.id)?.capabilities {
+        sink.capabilities(has);
+    }
+    Ok(())
 }
 
 /// Returns whether the bell rings at an event. At a request it rings when the request is shown.
