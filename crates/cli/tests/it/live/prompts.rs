@@ -42,7 +42,7 @@ fn queued_prompts_are_sent_in_order_and_can_be_taken_back() {
         assert_eq!((&receipt["receipt"], &receipt["ahead"]), (&"queued".into(), &ahead.into()), "{receipt}");
     }
     assert_eq!(queue(&session.status()).len(), 3);
-    // Without an id, the last one in the queue. What was taken back is shown, because nothing else names it.
+    // Without an id, the last one in the queue. The output shows the prompt, because nothing else names it.
     let (first, last) = (&receipts[0]["prompt"], &receipts[2]["prompt"]);
     let taken = format!("taken back: {}: practice: say four\n", last.as_str().expect("an id"));
     assert_eq!(session.order("dequeue", &[]).exits(0).stdout, taken);

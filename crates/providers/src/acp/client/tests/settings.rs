@@ -69,7 +69,7 @@ fn a_setting_that_changes_what_the_agent_may_do_counts_as_a_permission_mode_or_i
             assert_eq!(told(wire, Ask, option, native), expected, "{option} = {value}");
         }
     }
-    // What changes no permission is left to the agent.
+    // The agent decides about options that change no permission.
     for option in ["model", "effort", "fast", "collaboration_mode"] {
         assert_eq!(told(wire!("codex/0.166.0/acp-options"), Ask, option, "high"), "unchanged");
     }
