@@ -16,8 +16,8 @@ mod sessions;
 mod stopping;
 
 use bowline_protocol::{PermissionMode, ResumeSupport, UsageReports};
-use bowline_providers::manifest::run::RunFlag;
 use bowline_providers::manifest::Manifest;
+use bowline_providers::manifest::run::RunFlag;
 use claims::{
     asking, asks, changes_input, ends_idle, every_program, forks, host_tool, live, mode, option, policed,
     remembered, repository_code, resumes, steers_while_asking, whole_prompt,

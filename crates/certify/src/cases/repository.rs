@@ -23,6 +23,9 @@ const PROMPT: &str = "[[text]] Say something about knots.";
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
+/// How long a program may do things beside its first turn.
+const BESIDE_THE_TURN: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// Creates a repository with code to run and settings to take, in every form that one of the programs knows. Checks in both
 /// modes that promise it, one-way and in a live session, that no code ran and that the requests went to the user's address.
 pub(super) async fn code(context: CaseContext) -> CaseVerdict {
@@ -171,6 +174,9 @@ impl RepositoryTrial<'_> {
                 let mut session = place.open(self.session(place)).await?;
                 session.ask(PROMPT).await?;
                 session.hold(place.was_answered_by("text"), unasked)?;
+                // Codex 0.166.0 takes a snapshot of the user's shell beside its first turn. If it is ended before that, the
+                // shell outlives it, which is not what this case is about.
+                tokio::time::sleep(BESIDE_THE_TURN).await;
                 session.stop(place).await
             }
             (AddressSource::Repository, SessionForm::OneWay) => {
@@ -184,6 +190,7 @@ impl RepositoryTrial<'_> {
                 // A program may also end its turn, or itself, because it finds no address.
                 session.send(PROMPT).await?;
                 session.rest_or(|| place.has_request(lure)).await?;
+                tokio::time::sleep(BESIDE_THE_TURN).await;
                 session.stop(place).await
             }
         }
