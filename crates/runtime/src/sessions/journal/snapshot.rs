@@ -17,7 +17,7 @@ use super::{JournalError, Lock, Reader};
 ///
 /// ```
 /// use bowline::journal::{Home, Options, SessionMeta, Writer, snapshot};
-/// use bowline::protocol::kinds::SessionState;
+/// use bowline::kinds::SessionState;
 ///
 /// # let dir = tempfile::tempdir().unwrap();
 /// let now = "2026-11-15T08:30:00.123Z".parse().expect("a time");
