@@ -174,7 +174,7 @@ impl RepositoryTrial<'_> {
                 let mut session = place.open(self.session(place)).await?;
                 session.ask(PROMPT).await?;
                 session.hold(place.was_answered_by("text"), unasked)?;
-                // Codex 0.166.0 takes a snapshot of the user's shell beside its first turn. If it is ended before that, the
+                // A program may take a snapshot of the user's shell beside its first turn. If it is ended before that, the
                 // shell outlives it, which is not what this case is about.
                 tokio::time::sleep(BESIDE_THE_TURN).await;
                 session.stop(place).await
