@@ -1,4 +1,4 @@
-//! Policies: what an agent may do, who has to allow it, and the judge that decides.
+//! Policies: the acts that an agent may do, the acts that need a person, and the judge that decides.
 //!
 //! [`Task::policy`](crate::Task::policy) puts policies in force, [`judge`] shows what they decide.
 
