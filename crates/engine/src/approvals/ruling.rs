@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bowline_protocol::kinds::ApprovalAsked;
-use bowline_protocol::{ApprovalCategory, ApprovalRuling, PermissionMode, PolicyVerdict, Risk};
+use bowline_protocol::{ApprovalCategory, ApprovalRuling, OptionEffect, PermissionMode, PolicyVerdict, Risk};
 use bowline_providers::conversation::Conversation;
 use bowline_providers::dialect::{ApprovalAnswer, DecisionRequest, RequestedAct};
 use serde_json::Value;
@@ -176,6 +176,8 @@ impl PolicyRuling {
 
     /// Puts the ruling into the request that it is about. The more severe risk counts, and the category that the policies found.
     pub fn describe(&self, asked: &mut ApprovalAsked) {
+        // An agent that may do it for the rest of the session no longer asks, and so is no longer judged.
+        asked.options.retain(|option| option.effect != OptionEffect::AllowAlways);
         asked.risk = most_severe(asked.risk, self.risk);
         if self.category != ApprovalCategory::Other {
             asked.category = self.category;

@@ -234,7 +234,7 @@ impl Run {
         });
         for request in requests {
             if self.is_policed() && self.ladder.is_none() {
-                self.ask_for_facts(JudgedSubject::Request(request), step);
+                self.judge_request(request, step);
                 continue;
             }
             let talk =

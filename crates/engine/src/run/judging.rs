@@ -12,7 +12,7 @@
 //! denies. A gate is not a request: nothing is written about a tool that passes it.
 
 use bowline_protocol::kinds::{Level, Notice};
-use bowline_protocol::{ApprovalId, Decider, Kind, PolicyVerdict};
+use bowline_protocol::{ApprovalId, Decider, Kind, OptionEffect, PolicyVerdict};
 use bowline_providers::conversation::ToolGating;
 use bowline_providers::dialect::{
     ApprovalAnswer, DecisionRequest, GateAnswer, RequestedAct, Sent, ToolGate, UnnumberedEvent,
@@ -92,6 +92,16 @@ impl Run {
                 self.ask_for_facts(JudgedSubject::Gate(Box::new(gate)), step);
             }
         }
+    }
+
+    /// Has a request judged. It cannot be allowed for the rest of the session: an agent that no longer asks is no longer judged.
+    pub(super) fn judge_request(&mut self, mut request: DecisionRequest, step: &mut RunStep) {
+        if request.offers.is_empty() {
+            // An empty list stands for all answers.
+            request.offers = vec![OptionEffect::AllowOnce, OptionEffect::RejectOnce];
+        }
+        request.offers.retain(|effect| *effect != OptionEffect::AllowAlways);
+        self.ask_for_facts(JudgedSubject::Request(request), step);
     }
 
     /// Has the host look up what a judgement needs, and holds the subject until then.

@@ -80,7 +80,7 @@ fn prompt_script(prompt: &str) -> String {
 
 fn read_prompt() -> Result<(String, u64), String> {
     let mut stdin = std::io::stdin().lock();
-    // It would wait for a person who does not know that it reads.
+    // It would wait for input that the person does not expect to type.
     if stdin.is_terminal() {
         return Err("no prompt: give one as an argument or on standard input".to_owned());
     }

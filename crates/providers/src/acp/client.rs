@@ -56,7 +56,7 @@ pub(crate) struct AcpClient {
     /// The last token.
     tokens: u64,
     session: String,
-    /// The mode in which the session began, if it is none that Bowline knows.
+    /// The mode in which the session began, if Bowline does not know it.
     own_mode: Option<String>,
     steering: SteeringMethod,
     held: HeldMessages,

@@ -165,6 +165,41 @@ fn a_person_decides_what_the_policies_ask_about() {
 }
 
 #[test]
+fn nothing_is_allowed_for_the_session_because_the_agent_would_no_longer_ask() {
+    let always = r#"[{"optionId":"ever","kind":"allow_always"},{"optionId":"no","kind":"reject_once"}]"#;
+    let once = r#"[{"optionId":"go","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]"#;
+    let only_always = command("ls src").replace(once, always);
+    assert_ne!(only_always, command("ls src"));
+    for mode in [PermissionMode::Ask, PermissionMode::Yolo] {
+        let mut world = policed(mode, Approver::Mode);
+        world.says(&only_always);
+        judged(&mut world, 1, Ok(denying("rm", PolicyReach::Grants)));
+        let found: Vec<Decision> = decisions(&world).iter().map(|it| it.0).collect();
+        assert_eq!(found, [Decision::Deny], "{mode:?}");
+    }
+    let mut world = policed(PermissionMode::Ask, PERSON);
+    world.says(
+        &command("git push --force")
+            .replace(once, &format!("{},{}", &always[..always.len() - 1], &once[1..])),
+    );
+    judged(&mut world, 1, Ok(denying("rm", PolicyReach::Grants)));
+    let shown = world.events.iter().find_map(|event| {
+        if let Kind::ApprovalAsked(it) = &event.kind { Some(it.options.clone()) } else { None }
+    });
+    let lasts =
+        |it: &bowline_protocol::ApprovalOption| it.effect == bowline_protocol::OptionEffect::AllowAlways;
+    assert!(!shown.expect("it asks").iter().any(lasts));
+    world.order(
+        1,
+        SessionOrder::Decide { approval: Some("1".into()), verdict: ApprovalVerdict::AllowForSession },
+    );
+    assert!(decisions(&world).is_empty(), "{:?}", decisions(&world));
+    let verdict = ApprovalVerdict::Allow { input: None };
+    world.order(2, SessionOrder::Decide { approval: Some("1".into()), verdict });
+    assert_eq!(decisions(&world)[0].0, Decision::Allow);
+}
+
+#[test]
 fn a_request_that_describes_nothing_asks() {
     let mut world = policed(PermissionMode::Ask, Approver::Mode);
     world.says(UNDESCRIBED);

@@ -90,7 +90,7 @@ impl SettingChoice {
 pub(crate) struct Choices {
     pub(crate) wanted: VecDeque<SettingChoice>,
     pub(crate) remarks: Vec<String>,
-    /// The mode in which the session stays, if it is none that is known.
+    /// The mode in which the session stays, if Bowline does not know it.
     pub(crate) own_mode: Option<String>,
 }
 
